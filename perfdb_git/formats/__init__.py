@@ -1,0 +1,1 @@
+"""Text to values and back: strict readers, canonical writers, schemas, codec."""

@@ -1,0 +1,1 @@
+"""What the field talks about, as frozen dataclasses: no I/O, standard library only."""

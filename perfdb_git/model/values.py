@@ -1,0 +1,19 @@
+"""The value types that documents, queries and records are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    JsonValue: TypeAlias = (
+        "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+    )
+else:
+    # A recursive alias cannot be resolved at run time, where the codec reads type hints.
+    JsonValue = object
+
+Number: TypeAlias = int | float
+
+Scalar: TypeAlias = int | float | str
+"""The value of one dimension; an unknown one is ``None``, never a default."""

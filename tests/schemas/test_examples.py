@@ -1,0 +1,311 @@
+"""One small valid document of each kind, and broken variants refused at the right place."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfdb_git.errors import InvalidInputError
+from perfdb_git.formats.codec import decode, encode
+from perfdb_git.formats.schemas import SchemaStore
+from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.estimate import CostEstimate
+from perfdb_git.model.mapping import TableMapping
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import CostQuery
+from perfdb_git.model.records import Manifest, RecordSetHeader, Retraction
+from perfdb_git.model.result import Resolution, ResultEnvelope
+from perfdb_git.model.system_profile import SystemProfile
+from perfdb_git.model.vocabulary import Vocabulary
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+STORE = SchemaStore(SCHEMAS)
+SHA = "0123456789abcdef" * 4
+
+TYPES: dict[str, type] = {
+    "record-set": RecordSetHeader,
+    "manifest": Manifest,
+    "vocabulary": Vocabulary,
+    "mapping": TableMapping,
+    "system-profile": SystemProfile,
+    "policy": Policy,
+    "query": CostQuery,
+    "estimate": CostEstimate,
+    "result": ResultEnvelope,
+    "retraction": Retraction,
+}
+
+
+def read(kind: str) -> dict[str, Any]:
+    path = Path(__file__).with_name("examples") / f"{kind}.yaml"
+    value = read_yaml(path.read_bytes(), document=path.name)
+    assert isinstance(value, dict)
+    return value
+
+
+EXAMPLES = {kind: (cls, read(kind)) for kind, cls in TYPES.items()}
+TUNING = "/extensions/perfdb~1extension~1collective-tuning~1v1"
+ABSENT = object()
+
+BROKEN: list[tuple[str, str, object, str]] = [
+    # kind, where to change, new value, pointer of the refusal
+    ("record-set", "/kind", "guessed", "/kind"),
+    ("record-set", "/environment", "abc", "/environment"),
+    ("record-set", "/environment", SHA + "\n", "/environment"),
+    ("record-set", "/protocol/clock_state", ABSENT, "/protocol"),
+    ("record-set", "/protocol/timer_resolution/unit", "usec", "/protocol/timer_resolution/unit"),
+    ("record-set", "/protocol/warmup", -1, "/protocol/warmup"),
+    ("record-set", "/context/device", None, "/context/device"),
+    ("record-set", "/context/operation", ABSENT, "/context"),
+    ("record-set", "/context/graph", True, "/context/graph"),
+    ("record-set", "/source/git_blob", SHA, "/source/git_blob"),
+    ("record-set", "/source/measured_at", "May 2024", "/source/measured_at"),
+    ("record-set", "/source/mapping/sha256", None, "/source/mapping/sha256"),
+    ("record-set", "/columns/0/unit", ABSENT, "/columns/0"),
+    ("record-set", "/columns/0/statistic", "mean", "/columns/0/statistic"),
+    ("record-set", "/columns/1/statistic", ABSENT, "/columns/1"),
+    ("record-set", "/columns/1/statistic", "avg", "/columns/1/statistic"),
+    ("record-set", "/columns/1/unit", None, "/columns/1/unit"),
+    ("record-set", "/columns/2/unit", "1", "/columns/2/unit"),
+    ("record-set", "/columns/1", ABSENT, "/columns"),
+    ("record-set", "/rows", ABSENT, ""),
+    ("record-set", TUNING, 1, TUNING),
+    ("record-set", "/extensions/tuning", {}, "/extensions"),
+    ("manifest", "/device_count", 0, "/device_count"),
+    ("manifest", "/runtimes/cuda", 12.1, "/runtimes/cuda"),
+    ("manifest", "/host_name", "node1", ""),
+    ("manifest", "/driver", ABSENT, ""),
+    ("vocabulary", "/dimensions/M", {}, "/dimensions"),
+    ("vocabulary", "/dimensions/m/unit", ABSENT, "/dimensions/m"),
+    ("vocabulary", "/dimensions/m/terms", {"a": []}, "/dimensions/m/terms"),
+    ("vocabulary", "/dimensions/dtype/terms", ABSENT, "/dimensions/dtype"),
+    ("vocabulary", "/dimensions/dtype/terms", {}, "/dimensions/dtype/terms"),
+    (
+        "vocabulary",
+        "/dimensions/dtype/terms/float32",
+        ["a", "a"],
+        "/dimensions/dtype/terms/float32",
+    ),
+    ("vocabulary", "/dimensions/dtype/unit", "B", "/dimensions/dtype/unit"),
+    ("vocabulary", "/operations/gemm/engine", "gpu", "/operations/gemm/engine"),
+    ("mapping", "/dimensions/dtype/value", "float16", "/dimensions/dtype"),
+    ("mapping", "/dimensions/runtime/unknown", ABSENT, "/dimensions/runtime"),
+    ("mapping", "/operations/0/metrics/0/unit", "msec", "/operations/0/metrics/0/unit"),
+    ("mapping", "/operations/0/metrics", [], "/operations/0/metrics"),
+    ("mapping", "/operations/0/protocol", {"warmup": 1}, "/operations/0/protocol"),
+    ("mapping", "/format", "xlsx", "/format"),
+    ("mapping", "/version", 0, "/version"),
+    ("system-profile", "/networks/0/efficiency", 1.01, "/networks/0/efficiency"),
+    ("system-profile", "/networks/0/size", 0, "/networks/0/size"),
+    (
+        "system-profile",
+        "/engines/matrix/float16/efficiency_by_gops/1/threshold",
+        -1,
+        "/engines/matrix/float16/efficiency_by_gops/1/threshold",
+    ),
+    (
+        "system-profile",
+        "/engines/matrix/float16/peak_tops",
+        0,
+        "/engines/matrix/float16/peak_tops",
+    ),
+    ("system-profile", "/fallback/source", ABSENT, "/fallback"),
+    ("system-profile", "/sources/0/pointer", "engines", "/sources/0/pointer"),
+    ("policy", "/tiers", ["analytical", "analytical"], "/tiers"),
+    ("policy", "/tiers/1", "guess", "/tiers/1"),
+    ("policy", "/interval/level", 1, "/interval/level"),
+    ("policy", "/conflict/threshold", -0.1, "/conflict/threshold"),
+    ("policy", "/limits/max_age_days", -1, "/limits/max_age_days"),
+    ("policy", "/calibrations/0/revision", "latest", "/calibrations/0/revision"),
+    ("query", "/workload/operation", ABSENT, "/workload"),
+    ("query", "/workload/shape/m", True, "/workload/shape/m"),
+    ("query", "/workload/message_bytes", -1, "/workload/message_bytes"),
+    ("query", "/deployment/participants", 1.5, "/deployment/participants"),
+    ("query", "/evidence_policy/methods/0", "guessed", "/evidence_policy/methods/0"),
+    ("query", "/deployment/color", "red", "/deployment"),
+    ("estimate", "/method", ABSENT, ""),
+    ("estimate", "/provenance", ABSENT, ""),
+    ("estimate", "/metrics", {}, "/metrics"),
+    ("estimate", "/metrics/latency/uncertainty/level", 0, "/metrics/latency/uncertainty/level"),
+    ("estimate", "/metrics/latency/value", -1, "/metrics/latency/value"),
+    ("estimate", "/provenance/record_ids/0", SHA + "#01", "/provenance/record_ids/0"),
+    ("estimate", "/validity/distance_octaves", -1, "/validity/distance_octaves"),
+    ("result", "/status", "fine", "/status"),
+    ("result", "/status", "no-evidence", "/data/estimate"),
+    ("result", "/data", None, "/data"),
+    ("result", "/data/estimate", None, "/data/estimate"),
+    ("result", "/data/estimate/method", "guessed", "/data/estimate/method"),
+    ("result", "/data/query_digest", SHA, "/data/query_digest"),
+    ("result", "/data/snapshot/commit", "main", "/data/snapshot/commit"),
+    ("result", "/data/alternatives/0/code", "No record", "/data/alternatives/0/code"),
+    ("result", "/messages/0/level", "info", "/messages/0/level"),
+    ("retraction", "/target", SHA + "#-1", "/target"),
+    ("retraction", "/reason", "", "/reason"),
+    ("retraction", "/retracted_on", "2024-13-01", "/retracted_on"),
+    ("retraction", "/replacement", ABSENT, ""),
+]
+
+
+def changed(document: Mapping[str, Any], pointer: str, value: object) -> dict[str, Any]:
+    """Copy of a document with one place set, or taken out for ``ABSENT``."""
+    result = copy.deepcopy(dict(document))
+    *parents, last = [p.replace("~1", "/").replace("~0", "~") for p in pointer.split("/")[1:]]
+    node: Any = result
+    for part in parents:
+        node = node[int(part)] if isinstance(node, list) else node[part]
+    key: Any = int(last) if isinstance(node, list) else last
+    if value is ABSENT:
+        del node[key]
+    else:
+        node[key] = value
+    return result
+
+
+def assert_kept(document: Any, encoded: Any, where: str = "") -> None:
+    """Everything that the document states is in its encoded form, with an equal value."""
+    if isinstance(document, dict):
+        assert isinstance(encoded, dict), where
+        for key, value in document.items():
+            assert_kept(value, encoded[key], f"{where}/{key}")
+    elif isinstance(document, list):
+        assert len(document) == len(encoded), where
+        for index, value in enumerate(document):
+            assert_kept(value, encoded[index], f"{where}/{index}")
+    else:
+        assert document == encoded, where
+
+
+def refusal(kind: str, document: dict[str, Any]) -> InvalidInputError:
+    with pytest.raises(InvalidInputError) as caught:
+        STORE.validate(document, document="example", expected_kind=kind)
+    return caught.value
+
+
+def test_there_is_an_example_of_each_kind() -> None:
+    kinds = {kind for kind in STORE.kinds() if not kind.startswith("extension")}
+    assert set(EXAMPLES) == kinds
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_a_valid_document_survives_the_codec(kind: str) -> None:
+    cls, document = EXAMPLES[kind]
+    STORE.validate(document, document="example", expected_kind=kind)
+    rows = {"rows": document["rows"]} if "rows" in document else {}
+    header = {key: value for key, value in document.items() if key not in rows}
+    value = decode(cls, header, document="example")
+    encoded = encode(value)
+    assert isinstance(encoded, dict)
+    assert_kept(header, encoded)
+    assert decode(cls, encoded, document="example") == value
+    STORE.validate({**encoded, **rows}, document="example", expected_kind=kind)
+
+
+def test_a_resolution_survives_the_codec() -> None:
+    _, envelope = EXAMPLES["result"]
+    value = decode(Resolution, envelope["data"], document="example", pointer="/data")
+    encoded = encode(value)
+    assert_kept(envelope["data"], encoded)
+    STORE.validate({**envelope, "data": encoded}, document="example", expected_kind="result")
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "pointer"),
+    BROKEN,
+    ids=[f"{kind}{place}-{index}" for index, (kind, place, _, _) in enumerate(BROKEN)],
+)
+def test_a_broken_document_is_refused_at_its_place(
+    kind: str, place: str, value: object, pointer: str
+) -> None:
+    document = changed(EXAMPLES[kind][1], place, value)
+    assert refusal(kind, document).pointer == pointer
+    assert pointer in {
+        violation.pointer for violation in STORE.iter_violations(document, document="example")
+    }
+
+
+def test_each_kind_has_broken_variants() -> None:
+    counts = {kind: sum(broken[0] == kind for broken in BROKEN) for kind in EXAMPLES}
+    assert min(counts.values()) >= 3
+
+
+@pytest.mark.parametrize(("status", "data"), [("error", None), ("no-evidence", "without estimate")])
+def test_a_resolve_result_without_an_answer_is_valid(status: str, data: object) -> None:
+    envelope = changed(EXAMPLES["result"][1], "/status", status)
+    if data is None:
+        envelope = changed(envelope, "/data", None)
+    else:
+        envelope = changed(envelope, "/data/estimate", None)
+    STORE.validate(envelope, document="example", expected_kind="result")
+
+
+def test_data_of_other_commands_is_free() -> None:
+    envelope = changed(EXAMPLES["result"][1], "/command", "list")
+    STORE.validate({**envelope, "data": {"series": []}}, document="example", expected_kind="result")
+
+
+# Extensions
+
+
+def extension_schema() -> dict[str, Any]:
+    path = SCHEMAS / "extensions" / "collective-tuning.v1.schema.json"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+def extension_faults(schema: dict[str, Any], value: object) -> set[str]:
+    from jsonschema import Draft202012Validator
+
+    errors = Draft202012Validator(schema).iter_errors(value)
+    return {"".join(f"/{part}" for part in error.absolute_path) for error in errors}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("algorithm", "bubble"), ("protocol", 128), ("channels", 0), ("chunk_bytes", 0.5)],
+)
+def test_a_wrong_tuning_is_refused(key: str, value: object) -> None:
+    _, document = EXAMPLES["record-set"]
+    tuning = document["extensions"]["perfdb/extension/collective-tuning/v1"]
+    assert extension_faults(extension_schema(), tuning) == set()
+    assert extension_faults(extension_schema(), {**tuning, key: value}) == {f"/{key}"}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "pointer"),
+    [
+        ("/$id", "urn:perfdb:schema:query:v1", "/$id"),
+        ("/additionalProperties", True, "/additionalProperties"),
+        ("/type", "array", "/type"),
+        ("/description", ABSENT, ""),
+        ("/patternProperties", {}, ""),
+        ("/$defs", {}, ""),
+        ("/properties", {}, "/properties"),
+        ("/properties/channels/description", ABSENT, "/properties/channels"),
+        ("/properties/channels/pattern", "(a+)+", "/properties/channels"),
+        ("/properties/channels/$ref", "#", "/properties/channels"),
+        ("/properties/channels/items", {"pattern": "a"}, "/properties/channels/items"),
+        (
+            "/properties/channels/additionalProperties",
+            {"properties": {"a": {"description": "A.", "pattern": "a"}}},
+            "/properties/channels/additionalProperties",
+        ),
+        ("/properties/channels/type", "int", "/properties/channels/type"),
+    ],
+)
+def test_a_wrong_extension_schema_is_refused(place: str, value: object, pointer: str) -> None:
+    judge = STORE.load_schema("extension", 1)
+    assert extension_faults(judge, extension_schema()) == set()
+    faults = extension_faults(judge, changed(extension_schema(), place, value))
+    assert pointer in faults
+
+
+def test_an_extension_may_have_a_property_called_pattern() -> None:
+    schema = changed(
+        extension_schema(), "/properties/pattern", {"type": "string", "description": "A pattern."}
+    )
+    assert extension_faults(STORE.load_schema("extension", 1), schema) == set()
