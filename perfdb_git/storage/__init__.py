@@ -1,0 +1,1 @@
+"""Evidence in Git: object store, layout, index, typed repository access."""
