@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
+    # A decimal stands where a reader was asked for the exact value of a literal.
     JsonValue: TypeAlias = (
-        "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+        "bool | int | float | Decimal | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
     )
 else:
     # A recursive alias cannot be resolved at run time, where the codec reads type hints.

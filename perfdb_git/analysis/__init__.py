@@ -1,0 +1,1 @@
+"""Pure numerics: statistics and special functions."""

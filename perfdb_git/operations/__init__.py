@@ -1,0 +1,1 @@
+"""The vocabulary and the named formulas: shape to operations and bytes."""

@@ -1,0 +1,1 @@
+"""Sources of answers behind one protocol; evidence comes as arguments."""

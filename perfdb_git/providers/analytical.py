@@ -1,0 +1,230 @@
+"""Answers from first principles: a roofline over a system profile, and collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfdb_git.errors import InvalidInputError, NoEvidenceError
+from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.model.estimate import (
+    CostEstimate,
+    CostSupport,
+    Diagnostics,
+    Explanation,
+    Method,
+    MetricEstimate,
+    Provenance,
+    Validity,
+)
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import CostQuery
+from perfdb_git.model.system_profile import ComputeRate, SystemProfile
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.providers.evidence import ProfileReader
+from perfdb_git.providers.profiled_work import ProfiledWork, Refusal, profiled_work
+from perfdb_git.providers.roofline import (
+    MAIN_MEMORY,
+    TaskTime,
+    collective_time,
+    network_tier,
+    task_time,
+)
+
+REVISION = 1
+"""Raised whenever the same profile and query give another answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Modelled:
+    time: TaskTime
+    profile: SystemProfile
+
+
+class AnalyticalProvider:
+    """Roofline and collective models over the system profiles that the policy selects.
+
+    Parameters
+    ----------
+    profiles : ProfileReader
+        System profiles of the snapshot.
+    vocabulary : Vocabulary
+        Operations and their work formulas.
+    policy : Policy
+        Names the profile that may answer for each device.
+    """
+
+    def __init__(self, profiles: ProfileReader, vocabulary: Vocabulary, policy: Policy) -> None:
+        self._profiles = profiles
+        self._vocabulary = vocabulary
+        self._policy = policy
+
+    @property
+    def name(self) -> str:
+        """``analytical``."""
+        return "analytical"
+
+    @property
+    def method(self) -> Method:
+        """``analytical``."""
+        return "analytical"
+
+    @property
+    def revision(self) -> str:
+        """Provider revision, with the digest of the profiles that the policy selects."""
+        return f"analytical/{REVISION}+{selected_profiles_digest(self._profiles, self._policy)}"
+
+    def supports(self, query: CostQuery) -> CostSupport:
+        """Say whether profile, work and rates are all known."""
+        modelled = self._model(query)
+        if isinstance(modelled, Refusal):
+            return CostSupport(
+                provider=self.name,
+                answerable=False,
+                code=modelled.code,
+                reason=modelled.reason,
+                method=self.method,
+                missing_fields=modelled.missing,
+            )
+        return CostSupport(
+            provider=self.name,
+            answerable=True,
+            code="modelled",
+            reason=f"system profile {modelled.profile.name} {modelled.profile.version}",
+            method=self.method,
+        )
+
+    def estimate(self, query: CostQuery) -> CostEstimate:
+        """Compute the time from the profile; parts are in ``diagnostics.breakdown`` (seconds)."""
+        modelled = self._model(query)
+        if isinstance(modelled, Refusal):
+            raise NoEvidenceError(modelled.reason, code=modelled.code)
+        time, profile = modelled.time, modelled.profile
+        bound = ("efficiencies are unknown: a lower bound on latency, not an expectation",)
+        return CostEstimate(
+            metrics={"latency": MetricEstimate(value=time.latency, unit="s", uncertainty=None)},
+            method=self.method,
+            stochastic=None,
+            validity=Validity(kind="bound" if time.bound else "modelled", distance_octaves=None),
+            provenance=Provenance(
+                provider=self.name,
+                revision=self.revision,
+                record_ids=(),
+                source_revisions=(f"{profile.name}@{profile.version}",),
+                calibration=None,
+                commit=None,
+            ),
+            diagnostics=Diagnostics(
+                assumptions=time.assumptions + (bound if time.bound else ()),
+                breakdown=time.parts,
+            ),
+        )
+
+    def explain(self, query: CostQuery) -> Explanation:
+        """Show the work, the profile and the parts of the time."""
+        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        if isinstance(found, Refusal):
+            steps = [f"{found.code}: {found.reason}"]
+        else:
+            work = found.work
+            steps = [
+                f"profile {found.profile.name} {found.profile.version}: "
+                f"{found.profile.description}",
+                f"work by {found.operation.work}: {work.operations:.6g} operations, "
+                f"{work.bytes_read:.6g} B read, {work.bytes_written:.6g} B written, "
+                f"{work.message_bytes:.6g} B message",
+            ]
+            modelled = self._time(found)
+            if isinstance(modelled, Refusal):
+                steps.append(f"{modelled.code}: {modelled.reason}")
+            else:
+                steps += [f"{name}: {value:.6g} s" for name, value in modelled.parts.items()]
+                steps += modelled.assumptions
+        return Explanation(provider=self.name, revision=self.revision, steps=tuple(steps))
+
+    def _model(self, query: CostQuery) -> _Modelled | Refusal:
+        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        if isinstance(found, Refusal):
+            return found
+        time = self._time(found)
+        return time if isinstance(time, Refusal) else _Modelled(time=time, profile=found.profile)
+
+    def _time(self, found: ProfiledWork) -> TaskTime | Refusal:
+        if found.operation.engine == "network":
+            return _collective(found)
+        if MAIN_MEMORY not in found.profile.memories:
+            return Refusal(
+                code="no-rate", reason=f"profile {found.profile.name} has no {MAIN_MEMORY}"
+            )
+        if found.operation.engine == "memory":
+            return task_time(found.profile, None, found.work)
+        return _arithmetic(found)
+
+
+def _arithmetic(found: ProfiledWork) -> TaskTime | Refusal:
+    engine, profile = found.operation.engine, found.profile
+    rates = profile.engines.get(engine)
+    if rates is None:
+        time = task_time(profile, None, found.work)
+        note = f"the profile states no {engine} rates: memory traffic only"
+        return TaskTime(
+            latency=time.latency,
+            parts=time.parts,
+            bound=True,
+            assumptions=(*time.assumptions, note),
+        )
+    dtype = str(found.coordinates["dtype"])
+    rate: ComputeRate | None = rates.get(dtype)
+    if rate is None:
+        return Refusal(
+            code="no-rate",
+            reason=f"profile {profile.name} has no {engine} rate for {dtype}, "
+            f"only for {', '.join(sorted(rates))}",
+        )
+    return task_time(profile, rate, found.work)
+
+
+def _collective(found: ProfiledWork) -> TaskTime | Refusal:
+    deployment = found.coordinates
+    participants = int(deployment["participants"])
+    per_node = deployment.get("participants_per_node")
+    link_class = deployment.get("link_class")
+    network = network_tier(
+        found.profile.networks,
+        participants=participants,
+        participants_per_node=None if per_node is None else int(per_node),
+        link_class=None if link_class is None else str(link_class),
+    )
+    if network is None:
+        return Refusal(
+            code="no-network",
+            reason=f"no network of profile {found.profile.name} holds {participants} participants",
+        )
+    operation = _operation_name(found)
+    if operation not in network.operations:
+        return Refusal(
+            code="no-rate",
+            reason=f"network {network.name} of profile {found.profile.name} has no {operation}, "
+            f"only {', '.join(sorted(network.operations))}",
+        )
+    return collective_time(network, operation, found.work.message_bytes, participants)
+
+
+def _operation_name(found: ProfiledWork) -> str:
+    return str(found.coordinates["operation"])
+
+
+def selected_profiles_digest(profiles: ProfileReader, policy: Policy) -> str:
+    """Return a short digest over the documents of every profile that the policy selects."""
+    parts = [
+        f"{device}={_profile_digest(profiles, name)}"
+        for device, name in sorted(policy.system_profiles.items())
+    ]
+    return sha256_hex("\n".join(parts).encode())[:12]
+
+
+def _profile_digest(profiles: ProfileReader, name: str) -> str:
+    try:
+        return profiles.system_profile_digest(name)
+    except InvalidInputError:
+        # `supports` tells what is wrong with it; a revision only has to change when it is mended.
+        return "unreadable"

@@ -1,0 +1,131 @@
+"""The last resort: an explicit conservative bound that a profile declares with its source."""
+
+from __future__ import annotations
+
+from perfdb_git.errors import NoEvidenceError
+from perfdb_git.model.estimate import (
+    CostEstimate,
+    CostSupport,
+    Diagnostics,
+    Explanation,
+    Method,
+    MetricEstimate,
+    Provenance,
+    Validity,
+)
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import CostQuery
+from perfdb_git.model.system_profile import FallbackBound
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.operations.work import Work
+from perfdb_git.providers.analytical import selected_profiles_digest
+from perfdb_git.providers.evidence import ProfileReader
+from perfdb_git.providers.profiled_work import ProfiledWork, Refusal, profiled_work
+
+REVISION = 1
+"""Raised whenever the same profile and query give another answer."""
+
+
+class FallbackProvider:
+    """Upper bounds on latency from the declared bounds of the selected profiles."""
+
+    def __init__(self, profiles: ProfileReader, vocabulary: Vocabulary, policy: Policy) -> None:
+        self._profiles = profiles
+        self._vocabulary = vocabulary
+        self._policy = policy
+
+    @property
+    def name(self) -> str:
+        """``fallback``."""
+        return "fallback"
+
+    @property
+    def method(self) -> Method:
+        """``fallback``."""
+        return "fallback"
+
+    @property
+    def revision(self) -> str:
+        """Provider revision, with the digest of the profiles that the policy selects."""
+        return f"fallback/{REVISION}+{selected_profiles_digest(self._profiles, self._policy)}"
+
+    def supports(self, query: CostQuery) -> CostSupport:
+        """Say whether the device's profile declares a bound for this kind of work."""
+        found = self._bounded(query)
+        refused = isinstance(found, Refusal)
+        return CostSupport(
+            provider=self.name,
+            answerable=not refused,
+            code=found.code if isinstance(found, Refusal) else "declared-bound",
+            reason=found.reason
+            if isinstance(found, Refusal)
+            else f"bound declared by profile {found[0].profile.name}",
+            method=self.method,
+            missing_fields=found.missing if isinstance(found, Refusal) else (),
+        )
+
+    def estimate(self, query: CostQuery) -> CostEstimate:
+        """Return the declared bound on latency."""
+        found = self._bounded(query)
+        if isinstance(found, Refusal):
+            raise NoEvidenceError(found.reason, code=found.code)
+        work, bound = found
+        parts = _parts(bound, work.work)
+        return CostEstimate(
+            metrics={
+                "latency": MetricEstimate(value=sum(parts.values()), unit="s", uncertainty=None)
+            },
+            method=self.method,
+            stochastic=None,
+            validity=Validity(kind="bound", distance_octaves=None),
+            provenance=Provenance(
+                provider=self.name,
+                revision=self.revision,
+                record_ids=(),
+                source_revisions=(f"{work.profile.name}@{work.profile.version}",),
+                calibration=None,
+                commit=None,
+            ),
+            diagnostics=Diagnostics(
+                assumptions=("a declared upper bound on latency", f"source: {bound.source}"),
+                breakdown=parts,
+            ),
+        )
+
+    def explain(self, query: CostQuery) -> Explanation:
+        """Show the bound and its source."""
+        found = self._bounded(query)
+        if isinstance(found, Refusal):
+            steps: tuple[str, ...] = (f"{found.code}: {found.reason}",)
+        else:
+            parts = _parts(found[1], found[0].work)
+            steps = (f"source: {found[1].source}", *(f"{k}: {v:.6g} s" for k, v in parts.items()))
+        return Explanation(provider=self.name, revision=self.revision, steps=steps)
+
+    def _bounded(self, query: CostQuery) -> tuple[ProfiledWork, FallbackBound] | Refusal:
+        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        if isinstance(found, Refusal):
+            return found
+        bound = found.profile.fallback
+        if bound is None:
+            return Refusal(
+                code="no-bound", reason=f"profile {found.profile.name} declares no fallback bound"
+            )
+        if found.work.message_bytes and bound.network_gbyte_per_s is None:
+            return Refusal(
+                code="no-bound",
+                reason=f"profile {found.profile.name} declares no network fallback bound",
+            )
+        return found, bound
+
+
+def _parts(bound: FallbackBound, work: Work) -> dict[str, float]:
+    """Return the bound's terms in seconds; their sum is the bound."""
+    parts = {
+        "latency": bound.latency_s,
+        "compute": work.operations / (bound.tops * 1e12),
+        "memory": work.bytes_moved / (bound.memory_gbyte_per_s * 1e9),
+    }
+    if bound.network_gbyte_per_s is not None:
+        parts["transfer"] = work.message_bytes / (bound.network_gbyte_per_s * 1e9)
+    return parts

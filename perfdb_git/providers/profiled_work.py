@@ -1,0 +1,79 @@
+"""What analytical and fallback answers share: a query's work, and the profile that answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfdb_git.errors import InvalidInputError
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import CostQuery
+from perfdb_git.model.system_profile import SystemProfile
+from perfdb_git.model.values import Scalar
+from perfdb_git.model.vocabulary import Operation, Vocabulary
+from perfdb_git.operations.element_sizes import ELEMENT_BYTES
+from perfdb_git.operations.work import FORMULAS_WITHOUT_DTYPE, Work, work_of
+from perfdb_git.providers.evidence import ProfileReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a model cannot answer a query."""
+
+    code: str
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledWork:
+    """A query reduced to its operation, its work and the profile of its device."""
+
+    operation: Operation
+    coordinates: dict[str, Scalar]
+    work: Work
+    profile: SystemProfile
+
+
+def profiled_work(
+    query: CostQuery, vocabulary: Vocabulary, policy: Policy, profiles: ProfileReader
+) -> ProfiledWork | Refusal:
+    """Find the profile that the policy selects and count the query's work."""
+    device = query.deployment.device
+    if device is None:
+        return Refusal(code="missing-shape", reason="the device is unknown", missing=("device",))
+    name = policy.system_profiles.get(device)
+    if name is None:
+        return Refusal(
+            code="no-profile", reason=f"policy {policy.name} selects no profile for {device}"
+        )
+    try:
+        profile = profiles.system_profile(name)
+    except InvalidInputError as error:
+        return Refusal(code="profile-unreadable", reason=error.message)
+    operation = vocabulary.operations[query.operation]
+    work = _work(query, operation)
+    if isinstance(work, Refusal):
+        return work
+    return ProfiledWork(
+        operation=operation, coordinates=query.coordinates(), work=work, profile=profile
+    )
+
+
+def _work(query: CostQuery, operation: Operation) -> Work | Refusal:
+    coordinates = query.coordinates()
+    if operation.work in FORMULAS_WITHOUT_DTYPE:
+        needed: tuple[str, ...] = operation.shape
+    else:
+        needed = ("dtype", *operation.shape)
+    missing = tuple(name for name in needed if name not in coordinates)
+    if missing:
+        return Refusal(
+            code="missing-shape",
+            reason=f"the work needs {', '.join(missing)}",
+            missing=missing,
+        )
+    for name in ("dtype", "kv_cache_dtype"):
+        dtype = coordinates.get(name)
+        if dtype is not None and dtype not in ELEMENT_BYTES:
+            return Refusal(code="no-element-size", reason=f"no element size known for {dtype}")
+    return work_of(operation.work, coordinates)

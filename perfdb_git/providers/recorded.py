@@ -1,0 +1,398 @@
+"""Answers straight from records: exact matches, pooled over sessions, conflicts shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfdb_git.errors import NoEvidenceError
+from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.model.estimate import (
+    CostEstimate,
+    CostSupport,
+    Diagnostics,
+    Explanation,
+    Method,
+    NearMiss,
+    Provenance,
+    Validity,
+)
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import CostQuery
+from perfdb_git.model.records import RecordSetHeader, SeriesKey, record_id
+from perfdb_git.model.values import JsonValue, Scalar
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.providers.evidence import EvidenceReader, RecordSetView, VerifiedRow
+from perfdb_git.providers.matching import Match, Matcher
+from perfdb_git.providers.near_misses import near_misses
+from perfdb_git.providers.observations import (
+    Observation,
+    Pooled,
+    metric_names,
+    observe,
+    pool,
+    si_unit,
+)
+
+REVISION = 1
+"""Raised whenever the same records give another answer."""
+
+_METHODS: Mapping[str, Method] = {
+    "measured": "measured",
+    "profiled": "measured",
+    "simulated": "simulated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    match: Match
+    rows: tuple[tuple[RecordSetHeader, VerifiedRow], ...]
+    metrics: Mapping[str, Pooled]
+
+
+class RecordedProvider:
+    """Exact answers from the records of one snapshot.
+
+    Parameters
+    ----------
+    evidence : EvidenceReader
+        Records of the snapshot.
+    vocabulary : Vocabulary
+        Dimensions in force.
+    policy : Policy
+        Matching, conflict and interval rules in force.
+    kinds : Sequence[str]
+        Record kinds that may answer; all of one method.
+    """
+
+    def __init__(
+        self,
+        evidence: EvidenceReader,
+        vocabulary: Vocabulary,
+        policy: Policy,
+        *,
+        kinds: Sequence[str] = ("measured", "profiled"),
+    ) -> None:
+        self._evidence = evidence
+        self._policy = policy
+        self._vocabulary = vocabulary
+        self._matcher = Matcher(vocabulary, policy.matching)
+        self._kinds = tuple(kinds)
+        self._memo: tuple[CostQuery, Match] | None = None
+        self._answers: tuple[CostQuery, _Answer] | None = None
+
+    @property
+    def name(self) -> str:
+        """``recorded``, or ``recorded-simulated`` for simulated records."""
+        return "recorded" if self.method == "measured" else "recorded-simulated"
+
+    @property
+    def method(self) -> Method:
+        """``measured`` or ``simulated``, by the kinds that may answer."""
+        return _METHODS[self._kinds[0]]
+
+    @property
+    def revision(self) -> str:
+        """Provider revision, with the digest of the records and retractions it reads."""
+        digest = sha256_hex(" ".join([self._evidence.records_digest, *self._kinds]).encode())
+        return f"{self.name}/{REVISION}+{digest[:12]}"
+
+    def supports(self, query: CostQuery) -> CostSupport:
+        """Match the query against the index; ambiguity and refused conflicts are blocking."""
+        match = self._match(query)
+        if not match.candidates:
+            return self._support(
+                "no-record",
+                self._miss_reason(query),
+                near=self._near_misses(query),
+            )
+        deciding = match.deciding
+        if self._policy.matching.query_unknown == "refuse":
+            deciding = dict(match.open_values)
+        if deciding:
+            return self._support(
+                "ambiguous-context",
+                f"{_records(match.row_count)} match, but differ in what the query leaves open: "
+                + "; ".join(f"{name} = {_either(values)}" for name, values in deciding.items()),
+                blocking=True,
+                missing=tuple(deciding),
+            )
+        return self._supports_values(query, match)
+
+    def _supports_values(self, query: CostQuery, match: Match) -> CostSupport:
+        if self.method == "simulated":
+            # A simulator's word counts only with a validation document for the target, and
+            # no reader of those exists in this version: refusing is the honest answer.
+            return self._support(
+                "not-validated",
+                f"{_records(match.row_count)} match, but no validation document of the "
+                "simulator for this target admits them",
+            )
+        answer = self._answer(query)
+        if not answer.metrics:
+            return self._support("no-value", "the matching records hold no value")
+        if self._policy.protocol_unknown == "refuse" and _grade(answer) == "protocol-unknown":
+            return self._support(
+                "protocol-unknown", "the policy refuses records whose protocol is unknown"
+            )
+        conflicts = self._conflicts(answer)
+        if conflicts and self._policy.conflict.action == "refuse":
+            return self._support("conflict", "; ".join(conflicts), blocking=True)
+        sessions = len({header.session for header, _ in answer.rows})
+        return CostSupport(
+            provider=self.name,
+            answerable=True,
+            code="exact-match",
+            reason=f"{_records(match.row_count)} of {sessions} session(s) match exactly",
+            method=self.method,
+        )
+
+    def estimate(self, query: CostQuery) -> CostEstimate:
+        """Pool the matching records, each re-read from its Git object."""
+        support = self.supports(query)
+        if not support.answerable:
+            raise NoEvidenceError(support.reason, code=support.code)
+        answer = self._answer(query)
+        extensions, extension_notes = _extensions(answer.rows)
+        headers = [header for header, _ in answer.rows]
+        return CostEstimate(
+            metrics={name: pooled.estimate for name, pooled in answer.metrics.items()},
+            method=self.method,
+            stochastic=None,
+            validity=Validity(
+                kind="exact", distance_octaves=0, domain=_domain(self._matcher, query)
+            ),
+            provenance=Provenance(
+                provider=self.name,
+                revision=self.revision,
+                record_ids=tuple(record_id(row.record_set, row.row) for _, row in answer.rows),
+                source_revisions=tuple(sorted({_source_revision(header) for header in headers})),
+                calibration=None,
+                commit=self._evidence.commit,
+                measured_at=_oldest(headers),
+            ),
+            diagnostics=Diagnostics(
+                missing_context=answer.match.unstated,
+                assumptions=self._assumptions(query, answer),
+                conflicts=self._conflicts(answer),
+                protocol=_grade(answer),
+                notes=extension_notes,
+            ),
+            extensions=extensions,
+        )
+
+    def explain(self, query: CostQuery) -> Explanation:
+        """List the series searched, the records found and how they were pooled."""
+        steps = []
+        keys = self._series(query)
+        for key in keys:
+            sets = self._evidence.record_sets(key)
+            rows = sum(record_set.row_count for record_set in sets)
+            steps.append(
+                f"series {key.kind} {key.device} {key.operation}: {len(sets)} record set(s), "
+                f"{rows} records"
+            )
+        if not keys:
+            steps.append("no series for this operation and device")
+        support = self.supports(query)
+        steps.append(f"{support.code}: {support.reason}")
+        if support.answerable:
+            for name, pooled in self._answer(query).metrics.items():
+                steps += [
+                    f"{name}: session {session} has {center:.6g} {pooled.estimate.unit}"
+                    for session, center in pooled.session_centers.items()
+                ]
+        return Explanation(provider=self.name, revision=self.revision, steps=tuple(steps))
+
+    def _support(
+        self,
+        code: str,
+        reason: str,
+        *,
+        blocking: bool = False,
+        missing: tuple[str, ...] = (),
+        near: tuple[NearMiss, ...] = (),
+    ) -> CostSupport:
+        return CostSupport(
+            provider=self.name,
+            answerable=False,
+            code=code,
+            reason=reason,
+            method=self.method,
+            blocking=blocking,
+            missing_fields=missing,
+            near_misses=near,
+        )
+
+    def _series(self, query: CostQuery) -> list[SeriesKey]:
+        device = query.deployment.device
+        return [
+            key
+            for key in self._evidence.series_keys()
+            if key.kind in self._kinds
+            and key.operation == query.operation
+            and (device is None or key.device == device)
+        ]
+
+    def _record_sets(self, query: CostQuery) -> list[RecordSetView]:
+        return [
+            record_set
+            for key in self._series(query)
+            for record_set in self._evidence.record_sets(key)
+        ]
+
+    def _match(self, query: CostQuery) -> Match:
+        if self._memo is None or self._memo[0] is not query:
+            match = self._matcher.match(query.coordinates(), self._record_sets(query))
+            if query.deployment.device is None:
+                match = _with_devices(match)
+            self._memo = (query, match)
+        return self._memo[1]
+
+    def _answer(self, query: CostQuery) -> _Answer:
+        if self._answers is None or self._answers[0] is not query:
+            self._answers = (query, self._pooled(self._match(query)))
+        return self._answers[1]
+
+    def _pooled(self, match: Match) -> _Answer:
+        rows = [
+            (candidate.record_set.header, row)
+            for candidate in match.candidates
+            for row in self._evidence.verified_rows(candidate.record_set, candidate.rows)
+        ]
+        found: dict[str, list[Observation]] = {}
+        units: dict[str, str] = {}
+        for header, row in rows:
+            for metric in metric_names(header):
+                observation = observe(header, row.cells, metric)
+                if observation is not None:
+                    found.setdefault(metric, []).append(observation)
+                    units[metric] = si_unit(metric, header)
+        level = self._policy.interval.level
+        metrics = {
+            name: pool(name, observations, units[name], level)
+            for name, observations in sorted(found.items())
+        }
+        return _Answer(match, tuple(rows), metrics)
+
+    def _conflicts(self, answer: _Answer) -> tuple[str, ...]:
+        threshold = self._policy.conflict.threshold
+        return tuple(
+            f"{name}: {len(pooled.session_centers)} sessions disagree by "
+            f"{pooled.disagreement:.0%}, more than {threshold:.0%} "
+            f"({_spread(pooled)})"
+            for name, pooled in answer.metrics.items()
+            if pooled.disagreement > threshold
+        )
+
+    def _assumptions(self, query: CostQuery, answer: _Answer) -> tuple[str, ...]:
+        match = answer.match
+        texts = [
+            f"{name} = {values[0]}, as every matching record "
+            + ("that states it has it" if name in match.partly_open else "has it")
+            for name, values in match.open_values.items()
+        ]
+        coordinates = query.coordinates()
+        texts += [
+            f"{name} = {coordinates[name]} is not stated by every matching record"
+            for name in match.unstated
+        ]
+        for name, pooled in answer.metrics.items():
+            if not pooled.spread_known:
+                texts.append(f"{name}: spread-unknown, the records state no spread")
+            if pooled.statistics != ("median",) and pooled.statistics != ("sample",):
+                texts.append(f"{name} is the recorded {' and '.join(pooled.statistics)}")
+            texts += [f"{name}: {note}" for note in pooled.notes]
+        return tuple(texts)
+
+    def _near_misses(self, query: CostQuery) -> tuple[NearMiss, ...]:
+        return near_misses(
+            query.coordinates(), self._record_sets(query), self._matcher, self._vocabulary
+        )
+
+    def _miss_reason(self, query: CostQuery) -> str:
+        if self._series(query):
+            return "no record has this context"
+        device = query.deployment.device
+        devices = sorted(
+            {
+                key.device
+                for key in self._evidence.series_keys()
+                if key.operation == query.operation and key.kind in self._kinds
+            }
+        )
+        where = "" if device is None else f" on {device}"
+        others = f"; recorded devices: {', '.join(devices)}" if devices else ""
+        return f"no {self.method} records of {query.operation}{where}{others}"
+
+
+def _with_devices(match: Match) -> Match:
+    """Treat the device like any other dimension that the query leaves open."""
+    devices = tuple(sorted({item.record_set.header.device for item in match.candidates}))
+    if not devices:
+        return match
+    return Match(
+        candidates=match.candidates,
+        open_values={"device": devices, **match.open_values},
+        partly_open=match.partly_open,
+        unstated=match.unstated,
+    )
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def _either(values: Sequence[Scalar], most: int = 6) -> str:
+    texts = [str(value) for value in values[:most]]
+    if len(values) > most:
+        texts.append(f"{len(values) - most} more")
+    return " or ".join(texts)
+
+
+def _grade(answer: _Answer) -> str:
+    grades = {header.protocol.grade for header, _ in answer.rows}
+    order = ("protocol-unknown", "partial", "stated")
+    return next(grade for grade in order if grade in grades)
+
+
+def _spread(pooled: Pooled) -> str:
+    centers = pooled.session_centers
+    low, high = min(centers, key=centers.__getitem__), max(centers, key=centers.__getitem__)
+    unit = pooled.estimate.unit
+    return f"{low}: {centers[low]:.4g} {unit}; {high}: {centers[high]:.4g} {unit}"
+
+
+def _domain(matcher: Matcher, query: CostQuery) -> dict[str, JsonValue]:
+    """State the answered point itself: an exact answer holds there and nowhere else."""
+    relevant = matcher.relevant(query.coordinates())
+    return {name: value for name, value in relevant.items() if not isinstance(value, str)}
+
+
+def _source_revision(header: RecordSetHeader) -> str:
+    return f"{header.source.tool}@{header.source.revision or 'unknown'}"
+
+
+def _oldest(headers: Sequence[RecordSetHeader]) -> str | None:
+    """Return the oldest measurement time, ``None`` as soon as one of them is unknown."""
+    times = [header.source.measured_at for header in headers]
+    known = [time for time in times if time is not None]
+    return min(known) if len(known) == len(times) else None
+
+
+def _extensions(
+    rows: Sequence[tuple[RecordSetHeader, VerifiedRow]],
+) -> tuple[Mapping[str, JsonValue], tuple[str, ...]]:
+    """Carry each extension that all matching records share; say which ones differ."""
+    first = rows[0][0].extensions
+    names = sorted({name for header, _ in rows for name in header.extensions})
+    shared = {
+        name: first[name]
+        for name in names
+        if name in first and all(header.extensions.get(name) == first[name] for header, _ in rows)
+    }
+    notes = tuple(
+        f"extension {name} differs between records" for name in names if name not in shared
+    )
+    return shared, notes

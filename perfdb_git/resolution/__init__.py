@@ -1,0 +1,1 @@
+"""Choosing one provider's answer and saying why each other one lost."""

@@ -1,0 +1,133 @@
+"""Which answers the policy and the query's own limits admit.
+
+A query may tighten the policy in force and never loosen it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from perfdb_git.errors import UsageError
+from perfdb_git.model.estimate import CostEstimate
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.query import EvidencePolicy
+
+_SECONDS_A_DAY = 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One reason why an answer is not admitted."""
+
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """The limits of policy and query together.
+
+    ``reference_time`` is the snapshot's committer time in seconds since 1970; ages are judged
+    against it and never against the wall clock.
+    """
+
+    policy: Policy
+    limits: EvidencePolicy
+    reference_time: int | None
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Refuse a query that admits providers which do not exist."""
+        names = sorted(known)
+        for name in self.limits.providers or ():
+            if name not in names:
+                raise UsageError(
+                    f"unknown provider {name!r}",
+                    code="unknown-provider",
+                    remedy=f"one of {', '.join(names)}",
+                )
+
+    def source_fault(self, provider: str, method: str) -> Fault | None:
+        """Say why a source may not answer at all, whatever it says."""
+        if self.limits.providers is not None and provider not in self.limits.providers:
+            return Fault(code="provider-not-admitted", reason="the query does not admit it")
+        for methods, owner in ((self.policy.methods, "policy"), (self.limits.methods, "query")):
+            if methods is not None and method not in methods:
+                return Fault(
+                    code="method-not-admitted",
+                    reason=f"the {owner} admits only {', '.join(methods)}",
+                )
+        if method == "fallback" and not self._fallback_allowed():
+            return Fault(code="fallback-not-allowed", reason="fallback answers are not allowed")
+        return None
+
+    def estimate_fault(self, estimate: CostEstimate) -> Fault | None:
+        """Say which limit an answer breaks, or ``None``."""
+        return (
+            self._age_fault(estimate)
+            or self._uncertainty_fault(estimate)
+            or self._distance_fault(estimate)
+        )
+
+    @property
+    def freshness_limited(self) -> bool:
+        """Whether any limit on age is in force."""
+        return math.isfinite(self._tightest("max_age_days"))
+
+    def _fallback_allowed(self) -> bool:
+        return self.policy.fallback_allowed and self.limits.fallback_allowed is not False
+
+    def _tightest(self, name: str) -> float:
+        bounds = (getattr(self.policy.limits, name), getattr(self.limits, name))
+        return min((bound for bound in bounds if bound is not None), default=math.inf)
+
+    def _age_fault(self, estimate: CostEstimate) -> Fault | None:
+        limit = self._tightest("max_age_days")
+        if not math.isfinite(limit):
+            return None
+        age = self._age_days(estimate.provenance.measured_at)
+        if age is None:
+            return Fault(code="age-unknown", reason="its age is unknown and the age is limited")
+        if age > limit:
+            return Fault(code="too-old", reason=f"it is {age:.1f} days old, more than {limit:g}")
+        return None
+
+    def _age_days(self, measured_at: str | None) -> float | None:
+        if measured_at is None or self.reference_time is None:
+            return None
+        moment = datetime.fromisoformat(measured_at)
+        if moment.tzinfo is None:
+            return None
+        return (self.reference_time - moment.timestamp()) / _SECONDS_A_DAY
+
+    def _uncertainty_fault(self, estimate: CostEstimate) -> Fault | None:
+        limit = self._tightest("max_relative_uncertainty")
+        if not math.isfinite(limit):
+            return None
+        for name, metric in estimate.metrics.items():
+            interval = metric.uncertainty
+            if interval is None:
+                return Fault(
+                    code="uncertainty-unknown",
+                    reason=f"the uncertainty of its {name} is unknown and uncertainty is limited",
+                )
+            half = (interval.upper - interval.lower) / 2
+            relative = half / metric.value if metric.value > 0 else math.inf
+            if relative > limit:
+                return Fault(
+                    code="too-uncertain",
+                    reason=f"its {name} is known to ±{relative:.1%}, worse than ±{limit:.1%}",
+                )
+        return None
+
+    def _distance_fault(self, estimate: CostEstimate) -> Fault | None:
+        limit = self._tightest("max_extrapolation_octaves")
+        distance = estimate.validity.distance_octaves
+        if estimate.validity.kind != "extrapolated" or distance is None or distance <= limit:
+            return None
+        return Fault(
+            code="too-far",
+            reason=f"it lies {distance:.2f} octaves outside the evidence, more than {limit:g}",
+        )
