@@ -193,6 +193,15 @@ class SeriesKey:
     operation: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedRow:
+    """A row as its Git object states it, re-read by object id."""
+
+    record_set: str
+    row: int
+    cells: tuple[JsonValue, ...]
+
+
 def record_id(record_set: str, row: int) -> str:
     """Return the id of row ``row`` (from 0) of the record set with that SHA-256."""
     return f"{record_set}#{row}"

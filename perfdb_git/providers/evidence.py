@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from perfdb_git.model.records import RecordSetHeader, SeriesKey
+from perfdb_git.model.records import RecordSetHeader, SeriesKey, VerifiedRow
 from perfdb_git.model.system_profile import SystemProfile
-from perfdb_git.model.values import JsonValue
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,15 +40,6 @@ class RecordSetView(Protocol):
 
     def live(self) -> BoolArray | None:
         """Return the mask of rows that are not retracted, or ``None`` when all rows are live."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifiedRow:
-    """A row as its Git object states it, re-read by object id."""
-
-    record_set: str
-    row: int
-    cells: tuple[JsonValue, ...]
 
 
 class EvidenceReader(Protocol):

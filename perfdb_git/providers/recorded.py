@@ -19,10 +19,10 @@ from perfdb_git.model.estimate import (
 )
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
-from perfdb_git.model.records import RecordSetHeader, SeriesKey, record_id
+from perfdb_git.model.records import RecordSetHeader, SeriesKey, VerifiedRow, record_id
 from perfdb_git.model.values import JsonValue, Scalar
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.providers.evidence import EvidenceReader, RecordSetView, VerifiedRow
+from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.matching import Match, Matcher
 from perfdb_git.providers.near_misses import near_misses
 from perfdb_git.providers.observations import (
