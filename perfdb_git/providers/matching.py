@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfdb_git.model.policy import MatchingRules
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.providers.evidence import BoolArray, RecordSetView
+from perfdb_git.providers.evidence import RecordSetView
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.evidence import BoolArray
 
 _SERIES_DIMENSIONS = frozenset({"operation", "device"})
 

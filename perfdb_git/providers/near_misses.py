@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfdb_git.model.estimate import NearMiss
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.providers.evidence import FloatArray, RecordSetView
+from perfdb_git.providers.evidence import RecordSetView
 from perfdb_git.providers.matching import Matcher, plain_number
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.evidence import FloatArray
 
 MOST_REPORTED = 3
 

@@ -1,0 +1,264 @@
+"""The library's door: ``PerformanceDatabase.open(path).at("main").resolve(...)``.
+
+This is the one place where storage meets resolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from perfdb_git.errors import UsageError
+from perfdb_git.formats.codec import decode
+from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.schemas import SchemaStore
+from perfdb_git.formats.strict_json import read_json
+from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.policy import Policy, Tier
+from perfdb_git.model.query import CostQuery, EvidencePolicy
+from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
+from perfdb_git.model.values import JsonValue, Scalar
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.operations.queries import (
+    build_query,
+    query_digest,
+    query_from_document,
+)
+from perfdb_git.providers.analytical import AnalyticalProvider
+from perfdb_git.providers.fallback import FallbackProvider
+from perfdb_git.providers.protocol import CostProvider
+from perfdb_git.providers.recorded import RecordedProvider
+from perfdb_git.resolution.cache_identity import cache_key
+from perfdb_git.resolution.resolver import CostResolver
+from perfdb_git.storage.git import GitStore, ResolvedRevision
+from perfdb_git.storage.index import IndexRebuiltError, Progress
+from perfdb_git.storage.snapshot import EvidenceSnapshot
+from perfdb_git.storage.sources import GitSource, WorktreeSource
+
+DEFAULT_POLICY = "default"
+DEFAULT_REVISION = "HEAD"
+
+
+class PerformanceDatabase:
+    """An evidence repository, read at any revision.
+
+    Parameters
+    ----------
+    store : GitStore
+        The Git repository; a bare one will do.
+    cache_directory : Path or None
+        Where derived data lives; ``None`` is ``PERFDB_CACHE_DIR`` or the user's cache directory.
+    progress : Progress or None
+        Called while an index is built.
+    """
+
+    def __init__(
+        self,
+        store: GitStore,
+        *,
+        cache_directory: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.store = store
+        self._cache_directory = cache_directory
+        self._progress = progress
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str = ".",
+        *,
+        cache_directory: Path | None = None,
+        progress: Progress | None = None,
+    ) -> PerformanceDatabase:
+        """Open the repository that holds ``path``.
+
+        Raises
+        ------
+        RepositoryUnavailableError
+            When there is none, or it cannot be read.
+        """
+        return cls(GitStore.open(path), cache_directory=cache_directory, progress=progress)
+
+    def at(self, revision: str = DEFAULT_REVISION) -> DatabaseSnapshot:
+        """Return the snapshot at a revision; its full commit id is the fingerprint."""
+        resolved = self.store.resolve_revision(revision)
+        evidence = EvidenceSnapshot(
+            GitSource(self.store, resolved.commit),
+            cache_directory=self._cache_directory,
+            progress=self._progress,
+        )
+        return DatabaseSnapshot(evidence, revision=resolved)
+
+    def worktree(self) -> DatabaseSnapshot:
+        """Return the uncommitted files as a snapshot; its answers are marked ``uncommitted``.
+
+        Raises
+        ------
+        UsageError
+            When the repository has no work tree.
+        """
+        root = self.store.work_tree
+        if root is None:
+            raise UsageError(
+                "a bare repository has no work tree", code="no-work-tree", remedy="use --at REV"
+            )
+        evidence = EvidenceSnapshot(
+            WorktreeSource(root),
+            cache_directory=self._cache_directory,
+            progress=self._progress,
+        )
+        return DatabaseSnapshot(evidence, revision=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyInForce:
+    """A policy with the digest of its document and where it came from."""
+
+    policy: Policy
+    reference: PolicyReference
+
+
+class DatabaseSnapshot:
+    """The evidence at one commit (or in the work tree), ready to answer."""
+
+    def __init__(self, evidence: EvidenceSnapshot, *, revision: ResolvedRevision | None) -> None:
+        self.evidence = evidence
+        self.revision = revision
+
+    @property
+    def commit(self) -> str | None:
+        """Full commit id; ``None`` for uncommitted files."""
+        return self.evidence.commit
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Dimensions and operations in force at this snapshot."""
+        return self.evidence.vocabulary()
+
+    def policy(self, name: str = DEFAULT_POLICY) -> PolicyInForce:
+        """Return a policy of the snapshot by name."""
+        policy, digest = self.evidence.policy(name)
+        return PolicyInForce(
+            policy=policy,
+            reference=PolicyReference(name=policy.name, digest=digest, origin="snapshot"),
+        )
+
+    def policy_from_file(self, path: Path) -> PolicyInForce:
+        """Return a policy from outside the snapshot; answers under it are marked."""
+        data = path.read_bytes()
+        value = _read_document(path, data)
+        SchemaStore().validate(value, document=str(path), expected_kind="policy")
+        policy = decode(Policy, value, document=str(path))
+        reference = PolicyReference(
+            name=policy.name, digest=f"sha256:{sha256_hex(data)}", origin="external-policy"
+        )
+        return PolicyInForce(policy=policy, reference=reference)
+
+    def query(
+        self, values: Mapping[str, Scalar | None], *, limits: EvidencePolicy | None = None
+    ) -> CostQuery:
+        """Build a query from canonical values by flat dimension name."""
+        return build_query(values, self.vocabulary, limits=limits)
+
+    def query_from_file(self, path: Path) -> CostQuery:
+        """Read a query document (JSON or YAML)."""
+        value = _read_document(path, path.read_bytes())
+        SchemaStore().validate(value, document=str(path), expected_kind="query")
+        return query_from_document(value, self.vocabulary, document=str(path))
+
+    def resolve(
+        self,
+        query: CostQuery | None = None,
+        *,
+        policy: PolicyInForce | str = DEFAULT_POLICY,
+        explain: bool = False,
+        **dimensions: Scalar | None,
+    ) -> Resolution:
+        """Answer one query with its proof.
+
+        Parameters
+        ----------
+        query : CostQuery or None
+            The query; ``None`` builds one from ``dimensions``.
+        policy : PolicyInForce or str
+            The policy in force, or its name in the snapshot.
+        explain : bool
+            Whether to collect every provider's own account.
+        **dimensions : Scalar or None
+            Canonical values by flat dimension name, when no query is given.
+
+        Returns
+        -------
+        Resolution
+            With ``estimate`` ``None`` when nothing admissible was found.
+
+        Raises
+        ------
+        UsageError, InvalidInputError, RepositoryUnavailableError
+            For a wrong request, wrong evidence, or evidence that is not here.
+        """
+        asked = query if query is not None else self.query(dimensions)
+        in_force = policy if isinstance(policy, PolicyInForce) else self.policy(policy)
+        try:
+            return self._resolve(asked, in_force, explain=explain)
+        except IndexRebuiltError:
+            # The index said something else than Git and has been made anew; Git's word stands.
+            return self._resolve(asked, in_force, explain=explain)
+
+    def _resolve(self, asked: CostQuery, in_force: PolicyInForce, *, explain: bool) -> Resolution:
+        resolver = self._resolver(in_force.policy)
+        outcome = resolver.resolve(asked)
+        estimate = outcome.estimate
+        if estimate is not None:
+            provenance = replace(estimate.provenance, commit=self.commit)
+            estimate = replace(estimate, provenance=provenance)
+        return Resolution(
+            query=asked,
+            query_digest=query_digest(asked),
+            cache_key=self._cache_key(asked, in_force, resolver),
+            snapshot=SnapshotReference(commit=self.commit),
+            policy=in_force.reference,
+            estimate=estimate,
+            alternatives=outcome.alternatives,
+            code=outcome.code,
+            reason=outcome.reason,
+            explanations=resolver.explain(asked) if explain else (),
+            marks=self._marks(in_force),
+        )
+
+    def _marks(self, in_force: PolicyInForce) -> tuple[str, ...]:
+        marks = ["uncommitted"] if self.commit is None else []
+        if in_force.reference.origin == "external-policy":
+            marks.append("external-policy")
+        return tuple(marks)
+
+    def _resolver(self, policy: Policy) -> CostResolver:
+        vocabulary = self.vocabulary
+        providers: dict[Tier, CostProvider] = {
+            "recorded-measured": RecordedProvider(self.evidence, vocabulary, policy),
+            "recorded-simulated": RecordedProvider(
+                self.evidence, vocabulary, policy, kinds=("simulated",)
+            ),
+            "analytical": AnalyticalProvider(self.evidence, vocabulary, policy),
+            "fallback": FallbackProvider(self.evidence, vocabulary, policy),
+        }
+        return CostResolver(providers, policy, reference_time=self.evidence.committer_time)
+
+    def _cache_key(self, query: CostQuery, in_force: PolicyInForce, resolver: CostResolver) -> str:
+        limited = resolver.admission(query).freshness_limited
+        return cache_key(
+            query_digest=query_digest(query),
+            trees=self.evidence.tree_ids(),
+            revisions=resolver.revisions,
+            policy_digest=in_force.reference.digest,
+            committer_time=self.evidence.committer_time if limited else None,
+        )
+
+
+def _read_document(path: Path, data: bytes) -> JsonValue:
+    if path.suffix in (".yaml", ".yml"):
+        return read_yaml(data, document=str(path))
+    return read_json(data, document=str(path))

@@ -1,0 +1,70 @@
+"""The canonical layout of record sets, used to read a few rows without parsing the others.
+
+What is found here `read_json_rows` would find too; a file in any other layout is left to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from perfdb_git.formats.strict_json import read_json
+
+_ROWS_BEGIN = b'\n  "rows": [\n'
+_ROWS_END = b"\n  ]\n}\n"
+_NO_ROWS = b'\n  "rows": []\n}\n'
+_ROW_BEGIN = b"\n    ["
+_ROW_SEPARATOR = b"],\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLines:
+    """A record-set file whose every line of ``rows`` is one row.
+
+    Attributes
+    ----------
+    head : bytes
+        The document without its rows.
+    body : bytes
+        The rows' lines, each after a newline; no cell is an array.
+    count : int
+        How many rows there are.
+    """
+
+    head: bytes
+    body: bytes
+    count: int
+
+    def header(self, *, document: str) -> dict[str, Any]:
+        """Return every entry of the document but ``rows``, read strictly."""
+        value: Any = read_json(self.head, document=document)
+        return {key: item for key, item in value.items() if key != "rows"}
+
+    def rows(self, numbers: list[int], *, document: str) -> list[list[Any]]:
+        """Return some rows, reading no other line."""
+        lines = self.body.split(b"\n")[1:]
+        values: Any = [
+            read_json(lines[number].rstrip(b","), document=document) for number in numbers
+        ]
+        return list(values)
+
+
+def split_row_lines(blob: bytes) -> RowLines | None:
+    """Split a record-set file into its header and its rows; None for another layout.
+
+    A line that begins as a row does, ends as a row does, and has no other bracket is exactly one
+    row: none can hide within a line or across two.
+    """
+    start = blob.find(_ROWS_BEGIN)
+    if start < 0 or not blob.endswith(_ROWS_END):
+        return None
+    body = blob[start + len(_ROWS_BEGIN) - 1 : -len(_ROWS_END)]
+    count = body.count(b"\n")
+    one_row_each = (
+        body.count(_ROW_BEGIN) == count
+        and body.count(b"[") == count
+        and body.count(b"]") == count
+        and body.count(_ROW_SEPARATOR) == count - 1
+        and body.endswith(b"]")
+    )
+    return RowLines(head=blob[:start] + _NO_ROWS, body=body, count=count) if one_row_each else None
