@@ -31,6 +31,9 @@ Statistic: TypeAlias = Literal[
 """``std`` has the n - 1 divisor, ``population_std`` has n: tools differ, and with three
 repetitions the difference is a factor 1.22."""
 
+_OMITTED = {"omit_default": True}
+"""Not written where it says nothing: record sets are permanent, and so is every byte of them."""
+
 ROW_NUMBER = "row"
 """Name of the source column that holds the row's number in the imported file."""
 
@@ -71,7 +74,7 @@ class Source:
     importer: str
     mapping: MappingReference | None
     measured_at: str | None
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = field(default=(), metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class MeasurementProtocol:
     clock_state: str | None
     power_state: str | None
     measurement_error: Quantity | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), metadata=_OMITTED)
 
     @property
     def grade(self) -> Literal["stated", "partial", "protocol-unknown"]:
@@ -112,8 +115,8 @@ class Column:
 
     name: str
     role: ColumnRole
-    unit: str | None = None
-    statistic: Statistic | None = None
+    unit: str | None = field(default=None, metadata=_OMITTED)
+    statistic: Statistic | None = field(default=None, metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +135,9 @@ class RecordSetHeader:
     protocol: MeasurementProtocol
     context: Mapping[str, Scalar | None]
     columns: tuple[Column, ...]
-    observed: Mapping[str, JsonValue] = field(default_factory=dict)
-    null_reasons: Mapping[str, str] = field(default_factory=dict)
-    extensions: Mapping[str, JsonValue] = field(default_factory=dict)
+    observed: Mapping[str, JsonValue] = field(default_factory=dict, metadata=_OMITTED)
+    null_reasons: Mapping[str, str] = field(default_factory=dict, metadata=_OMITTED)
+    extensions: Mapping[str, JsonValue] = field(default_factory=dict, metadata=_OMITTED)
 
     @property
     def operation(self) -> str:

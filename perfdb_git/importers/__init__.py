@@ -1,0 +1,1 @@
+"""Foreign measurement files to record sets."""
