@@ -93,11 +93,14 @@ class CostResolver:
         """
         admission = self.admission(query)
         admission.check_names(provider.name for provider in self._providers.values())
-        verdicts = [self._verdict(provider, query, admission) for _, provider in self._asked()]
-        winner, blocker = self._choose(verdicts)
-        alternatives = (
-            *(_lost(verdict, winner, blocker) for verdict in verdicts if verdict is not winner),
-            *self._unselected_tiers(),
+        verdicts = {
+            tier: self._verdict(provider, query, admission) for tier, provider in self._asked()
+        }
+        winner, blocker = self._choose(list(verdicts.values()))
+        alternatives = tuple(
+            _lost(verdicts[tier], winner, blocker) if tier in verdicts else self._unselected(tier)
+            for tier in self._policy.tiers
+            if verdicts.get(tier) is not winner or winner is None
         )
         if winner is not None:
             return Outcome(
@@ -139,19 +142,15 @@ class CostResolver:
                 return None, verdict
         return None, None
 
-    def _unselected_tiers(self) -> list[Alternative]:
-        """Name the tiers of the policy for which it selects nothing."""
-        return [
-            Alternative(
-                provider=tier,
-                status="not-selected",
-                code="no-calibration",
-                reason=f"policy {self._policy.name} selects no calibration revision",
-                latency=None,
-            )
-            for tier in self._policy.tiers
-            if tier not in self._providers
-        ]
+    def _unselected(self, tier: Tier) -> Alternative:
+        """Name a tier for which the policy selects nothing."""
+        return Alternative(
+            provider=tier,
+            status="not-selected",
+            code="no-calibration",
+            reason=f"policy {self._policy.name} selects no calibration revision",
+            latency=None,
+        )
 
 
 def _lost(verdict: _Verdict, winner: _Verdict | None, blocker: _Verdict | None) -> Alternative:
