@@ -8,7 +8,7 @@ from pathlib import Path
 import pygit2
 
 from perfdb_git.errors import RepositoryUnavailableError, UsageError
-from perfdb_git.formats.schemas import EXTENSION_PREFIX, SchemaStore
+from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.storage import layout
 from perfdb_git.storage.append import write_new_files
 from perfdb_git.storage.objects import GIT_FAILURES
@@ -142,7 +142,7 @@ def _git_failure(path: Path, error: Exception) -> RepositoryUnavailableError:
 
 def _evidence_files(schemas: SchemaStore) -> dict[str, bytes]:
     files = {
-        _schema_path(kind, number): schemas.schema_bytes(kind, number)
+        layout.schema_path(kind, number): schemas.schema_bytes(kind, number)
         for kind in schemas.kinds()
         for number in schemas.known_versions(kind)
     }
@@ -150,11 +150,6 @@ def _evidence_files(schemas: SchemaStore) -> dict[str, bytes]:
     policy = layout.policy_path(_DEFAULT_POLICY)
     files[policy] = _without_selections(_shipped(policy, f"policies/{_DEFAULT_POLICY}.yaml"))
     return files
-
-
-def _schema_path(kind: str, number: int) -> str:
-    name = kind.removeprefix(EXTENSION_PREFIX)
-    return layout.schema_path(name if name == kind else f"extensions/{name}", number)
 
 
 def _shipped(in_checkout: str, in_package: str) -> bytes:

@@ -89,8 +89,12 @@ def system_profile_paths(name: str) -> tuple[str, ...]:
 
 
 def schema_path(kind: str, version: int) -> str:
-    """Return the path of a repository's copy of a schema."""
-    return f"{SCHEMAS}/{kind}.v{version}.schema.json"
+    """Return the path of a repository's copy of a schema.
+
+    The kind of an extension's schema is ``extension/<name>``; it stands in ``extensions``.
+    """
+    folder = kind.replace("extension/", "extensions/", 1)
+    return f"{SCHEMAS}/{folder}.v{version}.schema.json"
 
 
 def document_name(path: str) -> str | None:

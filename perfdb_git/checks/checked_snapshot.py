@@ -1,0 +1,304 @@
+"""The files of one snapshot as the checks see them: each read once, strictly, when asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from perfdb_git.checks.folders import FALLBACK_PATHS, ROOTS, SCHEMA_KIND, Place, place_of
+from perfdb_git.errors import InvalidInputError
+from perfdb_git.formats.codec import decode
+from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.schemas import SchemaStore, Violation
+from perfdb_git.formats.strict_json import read_json, read_json_rows
+from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.records import RecordSetHeader
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.storage import layout
+from perfdb_git.storage.record_columns import BadRowsError, ColumnData, read_columns
+from perfdb_git.storage.sources import ObjectSource, SourceFile
+
+T = TypeVar("T")
+
+RECORD_SET = "record-set"
+
+
+class CheckedDocument:
+    """One file, parsed and judged by its schema when first asked.
+
+    Parameters
+    ----------
+    path : str
+        Where it stands.
+    place : Place or None
+        What belongs there; None for a file that is no document.
+    content : bytes or None
+        None where it could not be read.
+    fault : InvalidInputError or None
+        Why it could not be read.
+    schemas : SchemaStore
+        Judges it.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        place: Place | None,
+        content: bytes | None,
+        fault: InvalidInputError | None,
+        schemas: SchemaStore,
+    ) -> None:
+        self.path = path
+        self.place = place
+        self.content = content
+        self._unread = fault
+        self._schemas = schemas
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of document that belongs where it stands."""
+        return None if self.place is None else self.place.kind
+
+    @cached_property
+    def sha256(self) -> str:
+        """Content address; only of a file that could be read."""
+        assert self.content is not None
+        return sha256_hex(self.content)
+
+    @property
+    def value(self) -> Any:
+        """The parsed document; None where it is not strict JSON or YAML."""
+        return self._parsed[0]
+
+    @property
+    def fault(self) -> InvalidInputError | None:
+        """Why there is no value."""
+        return self._parsed[1]
+
+    @cached_property
+    def violations(self) -> list[Violation]:
+        """What the document breaks of its schema; empty where it could not be parsed."""
+        place = self.place
+        if place is None or place.kind == SCHEMA_KIND or self.fault is not None:
+            return []
+        value = self.value
+        if place.kind == RECORD_SET and isinstance(value, dict):
+            # The schema says nothing of cells, and is slow: it need not see them.
+            rows = value.get("rows")
+            value = {**value, "rows": []} if isinstance(rows, list) else value
+        kind = place.kind
+        default = (kind, 1) if place.by_folder and kind is not None else None
+        return self._schemas.iter_violations(
+            value, document=self.path, expected_kind=kind, default=default
+        )
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it was read and obeys its schema."""
+        return self.place is not None and self.fault is None and not self.violations
+
+    def as_model(self, cls: type[T]) -> T | None:
+        """Return the document as a model object, or None where it is not valid."""
+        return decode(cls, self.value, document=self.path) if self.is_valid else None
+
+    @cached_property
+    def header(self) -> RecordSetHeader | None:
+        """The header of a valid record set."""
+        if self.kind != RECORD_SET or not self.is_valid:
+            return None
+        entries = {key: item for key, item in self.value.items() if key != "rows"}
+        return decode(RecordSetHeader, entries, document=self.path)
+
+    @cached_property
+    def columns(self) -> list[ColumnData | None] | None:
+        """The cells of a record set as numbers by column; None where a cell is wrong."""
+        if self.header is None:
+            return None
+        try:
+            return read_columns(self.value["rows"], self.value["columns"])
+        except BadRowsError:
+            return None
+
+    @cached_property
+    def _parsed(self) -> tuple[Any, InvalidInputError | None]:
+        if self.content is None or self.place is None:
+            return None, self._unread
+        try:
+            if self.path.endswith(layout.YAML_SUFFIX):
+                return read_yaml(self.content, document=self.path), None
+            reader = read_json_rows if self.place.kind == RECORD_SET else read_json
+            return reader(self.content, document=self.path), None
+        except InvalidInputError as error:
+            return None, error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSetFacts:
+    """What is kept of a record set once its rows are dropped.
+
+    ``row_count`` and ``header`` are None where the file is not valid; ``observations`` is the
+    digest of what its rows say, whatever the rest of the header; None where they say nothing.
+    """
+
+    path: str
+    sha256: str
+    row_count: int | None
+    header: RecordSetHeader | None
+    observations: str | None
+
+
+class CheckedSnapshot:
+    """The evidence folders of one snapshot.
+
+    Parameters
+    ----------
+    source : ObjectSource
+        A commit, or the files of a work tree.
+    schemas : SchemaStore or None
+        Judges the documents; None takes the package's own schemas.
+    """
+
+    def __init__(self, source: ObjectSource, *, schemas: SchemaStore | None = None) -> None:
+        self.schemas = SchemaStore() if schemas is None else schemas
+        self._source = source
+        self._kept: dict[str, CheckedDocument] = {}
+        self._latest: CheckedDocument | None = None
+        self._facts: dict[str, RecordSetFacts] = {}
+
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        """Every file of the evidence folders that a strict walk reaches, sorted by path."""
+        return self._walked[0]
+
+    @property
+    def walk_faults(self) -> tuple[InvalidInputError, ...]:
+        """Why folders could not be walked whole, each fault once."""
+        return self._walked[1]
+
+    def is_walked(self, folder: str) -> bool:
+        """Tell whether every file of a folder is known: what is not there is then absent."""
+        return folder not in self._walked[2]
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of all files."""
+        return frozenset(file.path for file in self.files)
+
+    def document(self, file: SourceFile) -> CheckedDocument:
+        """Return a file as a document; the rows of only the latest record set are kept."""
+        if file.path in self._kept:
+            return self._kept[file.path]
+        if self._latest is not None and self._latest.path == file.path:
+            return self._latest
+        place = place_of(file.path)
+        content, fault = self._read(file)
+        document = CheckedDocument(file.path, place, content, fault, self.schemas)
+        if document.kind == RECORD_SET:
+            self._latest = document
+            if file.path not in self._facts and content is not None:
+                self._facts[file.path] = _facts(document)
+        elif place is not None:
+            self._kept[file.path] = document
+        return document
+
+    def documents(self, kind: str) -> tuple[CheckedDocument, ...]:
+        """Return every document of a kind, sorted by path; not for record sets."""
+        found = (file for file in self.files if _kind(file.path) == kind)
+        return tuple(self.document(file) for file in found)
+
+    @property
+    def record_sets(self) -> tuple[RecordSetFacts, ...]:
+        """What is known of every readable record set, sorted by path."""
+        for file in self.files:
+            if _kind(file.path) == RECORD_SET and file.path not in self._facts:
+                self.document(file)
+        return tuple(self._facts[path] for path in sorted(self._facts))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary, or None where there is no valid one."""
+        for document in self.documents("vocabulary"):
+            return document.as_model(Vocabulary)
+        return None
+
+    @cached_property
+    def released_schemas(self) -> dict[str, bytes]:
+        """The schemas that judge, by their paths below ``schemas``."""
+        return {
+            layout.schema_path(kind, version).removeprefix(
+                f"{layout.SCHEMAS}/"
+            ): self.schemas.schema_bytes(kind, version)
+            for kind in self.schemas.kinds()
+            for version in self.schemas.known_versions(kind)
+        }
+
+    def _read(self, file: SourceFile) -> tuple[bytes | None, InvalidInputError | None]:
+        try:
+            return self._source.read(file), None
+        except InvalidInputError as error:
+            return None, error
+
+    @cached_property
+    def _walked(
+        self,
+    ) -> tuple[tuple[SourceFile, ...], tuple[InvalidInputError, ...], frozenset[str]]:
+        files: dict[str, SourceFile] = {}
+        faults: dict[tuple[str, str], InvalidInputError] = {}
+        failed: set[str] = set()
+        paths = list(ROOTS)
+        for path in paths:
+            try:
+                found = self._find(path)
+            except InvalidInputError as error:
+                faults.setdefault((error.document, error.code), error)
+                failed.add(path)
+                # One odd name must not hide the faults of all other folders.
+                if path in ROOTS:
+                    paths += [inner for inner in FALLBACK_PATHS if inner.startswith(f"{path}/")]
+            else:
+                files.update((file.path, file) for file in found)
+        ordered = tuple(files[path] for path in sorted(files, key=str.encode))
+        return ordered, tuple(faults[key] for key in sorted(faults)), frozenset(failed)
+
+    def _find(self, path: str) -> tuple[SourceFile, ...]:
+        if path not in ROOTS and path.endswith(layout.DOCUMENT_SUFFIXES):
+            blob = self._source.object_id(path)
+            return () if blob is None else (SourceFile(path, blob),)
+        return self._source.files(path)
+
+
+def _kind(path: str) -> str | None:
+    place = place_of(path)
+    return None if place is None else place.kind
+
+
+def _facts(document: CheckedDocument) -> RecordSetFacts:
+    header = document.header
+    return RecordSetFacts(
+        path=document.path,
+        sha256=document.sha256,
+        row_count=None if header is None else len(document.value["rows"]),
+        header=header,
+        observations=None if header is None else _observations(header, document.columns),
+    )
+
+
+def _observations(header: RecordSetHeader, columns: list[ColumnData | None] | None) -> str | None:
+    """Digest of dimension and metric cells, or None where no metric has a value."""
+    import numpy as np
+
+    if columns is None:
+        return None
+    digest = hashlib.sha256()
+    measured = False
+    for column, data in zip(header.columns, columns, strict=True):
+        if data is None:
+            continue
+        digest.update(f"{column.role} {column.name} {column.statistic} {column.unit}\n".encode())
+        digest.update(data.values.tobytes())
+        if data.offsets is not None:
+            digest.update(data.offsets.tobytes())
+        measured |= column.role == "metric" and not bool(np.isnan(data.values).all())
+    return digest.hexdigest() if measured else None

@@ -1,0 +1,147 @@
+"""The one table of checks, and how they are run."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from perfdb_git.checks.checked_snapshot import CheckedSnapshot
+from perfdb_git.checks.document_checks import (
+    CANONICAL_BYTES,
+    DIGESTS,
+    FOLDERS,
+    SCHEMA_COPIES,
+    SCHEMAS,
+)
+from perfdb_git.checks.layout_checks import LAYOUT
+from perfdb_git.checks.policy_checks import POLICIES
+from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
+from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
+from perfdb_git.checks.references import DUPLICATES, REFERENCES
+from perfdb_git.checks.rules import Check
+from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
+from perfdb_git.errors import UsageError
+from perfdb_git.formats.schemas import SchemaStore
+from perfdb_git.model.findings import Finding
+from perfdb_git.storage.sources import ObjectSource
+
+CHECKS: tuple[Check, ...] = (
+    LAYOUT,
+    SCHEMAS,
+    SCHEMA_COPIES,
+    CANONICAL_BYTES,
+    DIGESTS,
+    FOLDERS,
+    REFERENCES,
+    RECORD_CONTENTS,
+    MANIFESTS,
+    VOCABULARY_CHECK,
+    POLICIES,
+    SYSTEM_PROFILES,
+    DUPLICATES,
+)
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Called with the files done, their number, and the path of the last one."""
+
+
+def run_checks(
+    source: ObjectSource,
+    *,
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
+    progress: Progress | None = None,
+    schemas: SchemaStore | None = None,
+) -> tuple[Finding, ...]:
+    """Check the evidence of a snapshot.
+
+    Parameters
+    ----------
+    source : ObjectSource
+        A commit, or the files of a work tree.
+    select : collection of str
+        Ids of checks and codes of rules to judge by; empty for all.
+    ignore : collection of str
+        Ids and codes to leave out.
+    progress : callable or None
+        See `Progress`.
+    schemas : SchemaStore or None
+        Judges the documents; None takes the package's own schemas.
+
+    Returns
+    -------
+    tuple of Finding
+        Sorted by document, row and code.
+
+    Raises
+    ------
+    UsageError
+        'unknown-check'.
+    RepositoryUnavailableError
+        If an object of the snapshot cannot be read here.
+    """
+    _require_known((*select, *ignore))
+    snapshot = CheckedSnapshot(source, schemas=schemas)
+    chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
+    findings: list[Finding] = []
+    with _no_garbage_collection():
+        for check, finding in _found(snapshot, chosen, progress):
+            names = (check.id, finding.code)
+            if (not select or any(n in select for n in names)) and finding.code not in ignore:
+                findings.append(finding)
+    return tuple(sorted(findings, key=_order))
+
+
+def _found(
+    snapshot: CheckedSnapshot, checks: Collection[Check], progress: Progress | None
+) -> Iterator[tuple[Check, Finding]]:
+    by_document = [check for check in checks if check.judge_document is not None]
+    files = snapshot.files if by_document else ()
+    for done, file in enumerate(files, start=1):
+        document = snapshot.document(file)
+        for check in by_document:
+            assert check.judge_document is not None
+            for finding in check.judge_document(snapshot, document):
+                yield check, finding
+        if progress is not None:
+            progress(done, len(files), file.path)
+    for check in checks:
+        if check.judge_snapshot is not None:
+            for finding in check.judge_snapshot(snapshot):
+                yield check, finding
+
+
+def _is_wanted(check: Check, select: Collection[str], ignore: Collection[str]) -> bool:
+    return check.id not in ignore and (not select or not check.names.isdisjoint(select))
+
+
+def _require_known(names: Collection[str]) -> None:
+    known = frozenset[str]().union(*(check.names for check in CHECKS))
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"there is no check called {name!r}",
+                code="unknown-check",
+                remedy=f"checks: {', '.join(check.id for check in CHECKS)}",
+            )
+
+
+def _order(finding: Finding) -> tuple[bytes, int, str, str, str]:
+    row = -1 if finding.row is None else finding.row
+    pointer = finding.pointer or ""
+    return (finding.document.encode("utf-8"), row, finding.code, pointer, finding.message)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Spare the collector the rows: it would walk them many times and find no cycle."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
