@@ -176,9 +176,7 @@ def build_query(
                 remedy=f"its shape is {', '.join(own)}",
             )
     parts = {
-        group: GROUP_TYPES[group](**grouped[group])
-        for group in QUERY_GROUPS
-        if group != "workload"
+        group: GROUP_TYPES[group](**grouped[group]) for group in QUERY_GROUPS if group != "workload"
     }
     workload = Workload(**grouped["workload"], shape=shape)  # type: ignore[arg-type]
     query = CostQuery(

@@ -117,6 +117,7 @@ class RecordedProvider:
                 + "; ".join(f"{name} = {_either(values)}" for name, values in deciding.items()),
                 blocking=True,
                 missing=tuple(deciding),
+                near=(NearMiss(changes=deciding, distance_octaves=0, records=match.row_count),),
             )
         return self._supports_values(query, match)
 
@@ -144,7 +145,7 @@ class RecordedProvider:
             provider=self.name,
             answerable=True,
             code="exact-match",
-            reason=f"{_records(match.row_count)} of {sessions} session(s) match exactly",
+            reason=f"{_records(match.row_count)} of {_sessions(sessions)} match exactly",
             method=self.method,
         )
 
@@ -342,6 +343,10 @@ def _with_devices(match: Match) -> Match:
 
 def _records(count: int) -> str:
     return "1 record" if count == 1 else f"{count} records"
+
+
+def _sessions(count: int) -> str:
+    return "one session" if count == 1 else f"{count} sessions"
 
 
 def _either(values: Sequence[Scalar], most: int = 6) -> str:

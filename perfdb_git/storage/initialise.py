@@ -113,6 +113,12 @@ def _refuse_nested(path: Path) -> None:
         top = None if found is None else pygit2.Repository(found).workdir
     except GIT_FAILURES as error:
         raise _git_failure(path, error) from error
+    if found is not None and top is None:
+        raise UsageError(
+            f"{path} lies in the bare Git repository {found}",
+            code="nested-repository",
+            remedy="name a folder outside it; push to it once there is a commit",
+        )
     if top is not None and Path(top).resolve() != path.resolve():
         raise UsageError(
             f"{path} lies inside the Git repository {top}",

@@ -1,0 +1,67 @@
+"""Evidence text made harmless for the place it goes to.
+
+Whoever can merge evidence chooses session names, labels and reasons; none of them may move a
+cursor, hide text, forge a line or run a workflow command.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BACKTICKS = re.compile(r"`+")
+
+
+def for_terminal(text: str) -> str:
+    """Return `text` as one line in which every character is visible.
+
+    Control characters (C0, C1), line separators, bidirectional and zero-width controls and lone
+    surrogates become Python escapes such as ``\\x1b``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else _escape(character) for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def for_markdown(text: str, *, in_table: bool = False) -> str:
+    """Return `text` as a Markdown code span.
+
+    Escaping single characters would not do: GitHub turns ``@name``, ``#1`` and addresses into
+    notifications and links after the Markdown is rendered, everywhere but in code.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+    in_table : bool
+        Whether it stands in a table, where ``|`` ends a cell even within code.
+    """
+    visible = for_terminal(text)
+    if in_table:
+        visible = visible.replace("|", "\\|")
+    longest = max((len(run) for run in _BACKTICKS.findall(visible)), default=0)
+    fence = "`" * (longest + 1)
+    # One space at both ends is taken off again; without it a backtick would join the fence.
+    if not visible.strip():
+        return f"`{visible or ' '}`"
+    padding = " " if visible[0] in "` " or visible[-1] in "` " else ""
+    return f"{fence}{padding}{visible}{padding}{fence}"
+
+
+def for_workflow_message(text: str) -> str:
+    """Return `text` as the message of a workflow command such as ``::error::``; lines are kept."""
+    visible = "\n".join(for_terminal(line) for line in text.split("\n"))
+    return visible.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def for_workflow_property(text: str) -> str:
+    """Return `text` as the value of a workflow command's property."""
+    return for_workflow_message(text).replace(":", "%3A").replace(",", "%2C")
