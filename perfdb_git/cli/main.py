@@ -51,8 +51,8 @@ _HELP = """Performance evidence in Git: ask how an operation behaves, get the an
 
 \b
 Examples:
-  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=12288 k=4096
-  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=12288 k=4096 --at v1.0 --json
+  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192
+  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192 --at v1.0 --json
   perfdb list --device h200
   perfdb show 3f2a91c0#17
   perfdb import table --mapping vidur-mlp mlp.csv --source-revision 7d47513

@@ -37,8 +37,8 @@ the nearest contexts that do have an answer are named.
 
 \b
 Examples:
-  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=12288 k=4096
-  perfdb resolve operation=all_reduce device=h100 participants=8 message_bytes=1048576
+  perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192
+  perfdb resolve operation=all_reduce device=h100 participants=8 message_bytes=16777216
   perfdb resolve --query question.yaml --at 4f1c2ab --json
   perfdb resolve operation=gemm device=a100 dtype=fp16 m=1 n=8 k=8 --method measured --explain
 """

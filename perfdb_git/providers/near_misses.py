@@ -101,8 +101,8 @@ def _nearest(
                 terms.append((name, known))
         elif known != value:
             numbers[name] = (float(value), np.full(count, float(known)))
-    distance = _distances(numbers, alive, matcher, vocabulary)
-    row = int(np.argmin(distance))
+    distance, total = _distances(numbers, alive, matcher, vocabulary)
+    row = int(np.lexsort((total, distance))[0])
     if not np.isfinite(distance[row]):
         return None
     changes = tuple(
@@ -110,9 +110,8 @@ def _nearest(
         for name, (value, column) in numbers.items()
         if column[row] != value and column[row] == column[row]
     )
-    return _Near(
-        tuple(terms), float(distance[row]), changes, int((distance == distance[row]).sum())
-    )
+    equal = (distance == distance[row]) & (total == total[row])
+    return _Near(tuple(terms), float(distance[row]), changes, int(equal.sum()))
 
 
 def _distances(
@@ -120,13 +119,18 @@ def _distances(
     alive: np.ndarray,
     matcher: Matcher,
     vocabulary: Vocabulary,
-) -> FloatArray:
-    """Return the largest |log2 ratio| over the numeric dimensions, shape ``(row_count,)``."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return the largest |log2 ratio| over the numeric dimensions, and their sum.
+
+    Both have the shape ``(row_count,)``; the sum decides between rows that are equally far.
+    """
     distance = np.zeros(alive.shape, dtype=np.float64)
+    total = np.zeros(alive.shape, dtype=np.float64)
     for name, (value, column) in numbers.items():
         shift = 1.0 if vocabulary.dimensions[name].zero else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.abs(np.log2((value + shift) / (column + shift)))
-        unknown = np.inf if matcher.is_material(name) else 0.0
-        distance = np.maximum(distance, np.where(np.isnan(column), unknown, step))
-    return np.where(alive, distance, np.inf)
+        step = np.where(np.isnan(column), np.inf if matcher.is_material(name) else 0.0, step)
+        distance = np.maximum(distance, step)
+        total += step
+    return np.where(alive, distance, np.inf), total

@@ -113,7 +113,7 @@ class RecordedProvider:
         if deciding:
             return self._support(
                 "ambiguous-context",
-                f"{_records(match.row_count)} match, but differ in what the query leaves open: "
+                f"{_matching(match)}, but they differ in what the query leaves open: "
                 + "; ".join(f"{name} = {_either(values)}" for name, values in deciding.items()),
                 blocking=True,
                 missing=tuple(deciding),
@@ -127,7 +127,7 @@ class RecordedProvider:
             # no reader of those exists in this version: refusing is the honest answer.
             return self._support(
                 "not-validated",
-                f"{_records(match.row_count)} match, but no validation document of the "
+                f"{_matching(match)}, but no validation document of the "
                 "simulator for this target admits them",
             )
         answer = self._answer(query)
@@ -145,7 +145,7 @@ class RecordedProvider:
             provider=self.name,
             answerable=True,
             code="exact-match",
-            reason=f"{_records(match.row_count)} of {_sessions(sessions)} match exactly",
+            reason=f"{_matching(match)} exactly, of {_sessions(sessions)}",
             method=self.method,
         )
 
@@ -341,8 +341,8 @@ def _with_devices(match: Match) -> Match:
     )
 
 
-def _records(count: int) -> str:
-    return "1 record" if count == 1 else f"{count} records"
+def _matching(match: Match) -> str:
+    return "1 record matches" if match.row_count == 1 else f"{match.row_count} records match"
 
 
 def _sessions(count: int) -> str:
