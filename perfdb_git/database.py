@@ -28,6 +28,7 @@ from perfdb_git.operations.queries import (
 )
 from perfdb_git.providers.analytical import AnalyticalProvider
 from perfdb_git.providers.fallback import FallbackProvider
+from perfdb_git.providers.profiled_work import ProfileSelection
 from perfdb_git.providers.protocol import CostProvider
 from perfdb_git.providers.recorded import RecordedProvider
 from perfdb_git.resolution.cache_identity import cache_key
@@ -237,13 +238,14 @@ class DatabaseSnapshot:
 
     def _resolver(self, policy: Policy) -> CostResolver:
         vocabulary = self.vocabulary
+        selection = ProfileSelection(self.evidence, vocabulary, policy)
         providers: dict[Tier, CostProvider] = {
             "recorded-measured": RecordedProvider(self.evidence, vocabulary, policy),
             "recorded-simulated": RecordedProvider(
                 self.evidence, vocabulary, policy, kinds=("simulated",)
             ),
-            "analytical": AnalyticalProvider(self.evidence, vocabulary, policy),
-            "fallback": FallbackProvider(self.evidence, vocabulary, policy),
+            "analytical": AnalyticalProvider(selection),
+            "fallback": FallbackProvider(selection),
         }
         return CostResolver(providers, policy, reference_time=self.evidence.committer_time)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfdb_git.errors import InvalidInputError, NoEvidenceError
-from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.errors import NoEvidenceError
 from perfdb_git.model.estimate import (
     CostEstimate,
     CostSupport,
@@ -16,12 +15,9 @@ from perfdb_git.model.estimate import (
     Provenance,
     Validity,
 )
-from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.system_profile import ComputeRate, SystemProfile
-from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.providers.evidence import ProfileReader
-from perfdb_git.providers.profiled_work import ProfiledWork, Refusal, profiled_work
+from perfdb_git.providers.profiled_work import ProfiledWork, ProfileSelection, Refusal
 from perfdb_git.providers.roofline import (
     MAIN_MEMORY,
     TaskTime,
@@ -45,18 +41,12 @@ class AnalyticalProvider:
 
     Parameters
     ----------
-    profiles : ProfileReader
-        System profiles of the snapshot.
-    vocabulary : Vocabulary
-        Operations and their work formulas.
-    policy : Policy
-        Names the profile that may answer for each device.
+    selection : ProfileSelection
+        The profiles that the policy selects.
     """
 
-    def __init__(self, profiles: ProfileReader, vocabulary: Vocabulary, policy: Policy) -> None:
-        self._profiles = profiles
-        self._vocabulary = vocabulary
-        self._policy = policy
+    def __init__(self, selection: ProfileSelection) -> None:
+        self._selection = selection
 
     @property
     def name(self) -> str:
@@ -71,7 +61,7 @@ class AnalyticalProvider:
     @property
     def revision(self) -> str:
         """Provider revision, with the digest of the profiles that the policy selects."""
-        return f"analytical/{REVISION}+{selected_profiles_digest(self._profiles, self._policy)}"
+        return f"analytical/{REVISION}+{self._selection.digest}"
 
     def supports(self, query: CostQuery) -> CostSupport:
         """Say whether profile, work and rates are all known."""
@@ -121,7 +111,7 @@ class AnalyticalProvider:
 
     def explain(self, query: CostQuery) -> Explanation:
         """Show the work, the profile and the parts of the time."""
-        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        found = self._selection.work(query)
         if isinstance(found, Refusal):
             steps = [f"{found.code}: {found.reason}"]
         else:
@@ -142,7 +132,7 @@ class AnalyticalProvider:
         return Explanation(provider=self.name, revision=self.revision, steps=tuple(steps))
 
     def _model(self, query: CostQuery) -> _Modelled | Refusal:
-        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        found = self._selection.work(query)
         if isinstance(found, Refusal):
             return found
         time = self._time(found)
@@ -211,20 +201,3 @@ def _collective(found: ProfiledWork) -> TaskTime | Refusal:
 
 def _operation_name(found: ProfiledWork) -> str:
     return str(found.coordinates["operation"])
-
-
-def selected_profiles_digest(profiles: ProfileReader, policy: Policy) -> str:
-    """Return a short digest over the documents of every profile that the policy selects."""
-    parts = [
-        f"{device}={_profile_digest(profiles, name)}"
-        for device, name in sorted(policy.system_profiles.items())
-    ]
-    return sha256_hex("\n".join(parts).encode())[:12]
-
-
-def _profile_digest(profiles: ProfileReader, name: str) -> str:
-    try:
-        return profiles.system_profile_digest(name)
-    except InvalidInputError:
-        # `supports` tells what is wrong with it; a revision only has to change when it is mended.
-        return "unreadable"

@@ -13,14 +13,10 @@ from perfdb_git.model.estimate import (
     Provenance,
     Validity,
 )
-from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.system_profile import FallbackBound
-from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.work import Work
-from perfdb_git.providers.analytical import selected_profiles_digest
-from perfdb_git.providers.evidence import ProfileReader
-from perfdb_git.providers.profiled_work import ProfiledWork, Refusal, profiled_work
+from perfdb_git.providers.profiled_work import ProfiledWork, ProfileSelection, Refusal
 
 REVISION = 1
 """Raised whenever the same profile and query give another answer."""
@@ -29,10 +25,8 @@ REVISION = 1
 class FallbackProvider:
     """Upper bounds on latency from the declared bounds of the selected profiles."""
 
-    def __init__(self, profiles: ProfileReader, vocabulary: Vocabulary, policy: Policy) -> None:
-        self._profiles = profiles
-        self._vocabulary = vocabulary
-        self._policy = policy
+    def __init__(self, selection: ProfileSelection) -> None:
+        self._selection = selection
 
     @property
     def name(self) -> str:
@@ -47,7 +41,7 @@ class FallbackProvider:
     @property
     def revision(self) -> str:
         """Provider revision, with the digest of the profiles that the policy selects."""
-        return f"fallback/{REVISION}+{selected_profiles_digest(self._profiles, self._policy)}"
+        return f"fallback/{REVISION}+{self._selection.digest}"
 
     def supports(self, query: CostQuery) -> CostSupport:
         """Say whether the device's profile declares a bound for this kind of work."""
@@ -103,7 +97,7 @@ class FallbackProvider:
         return Explanation(provider=self.name, revision=self.revision, steps=steps)
 
     def _bounded(self, query: CostQuery) -> tuple[ProfiledWork, FallbackBound] | Refusal:
-        found = profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        found = self._selection.work(query)
         if isinstance(found, Refusal):
             return found
         bound = found.profile.fallback

@@ -145,13 +145,11 @@ def _quantum(header: RecordSetHeader, metric: str) -> float | None:
     return UNITS[resolution.unit].to_si(resolution.value)
 
 
-def pool(metric: str, observations: Sequence[Observation], unit: str, level: float) -> Pooled:
+def pool(observations: Sequence[Observation], unit: str, level: float) -> Pooled:
     """Pool observations: the median of session medians, with one prediction interval.
 
     Parameters
     ----------
-    metric : str
-        Name of the metric.
     observations : Sequence[Observation]
         At least one, over one or more sessions.
     unit : str

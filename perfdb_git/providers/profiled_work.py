@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfdb_git.errors import InvalidInputError
+from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.system_profile import SystemProfile
@@ -34,10 +35,48 @@ class ProfiledWork:
     profile: SystemProfile
 
 
-def profiled_work(
+class ProfileSelection:
+    """The system profiles that one policy selects, and the work that queries are under it.
+
+    Parameters
+    ----------
+    profiles : ProfileReader
+        System profiles of the snapshot.
+    vocabulary : Vocabulary
+        Operations and their work formulas.
+    policy : Policy
+        Names the profile that may answer for each device.
+    """
+
+    def __init__(self, profiles: ProfileReader, vocabulary: Vocabulary, policy: Policy) -> None:
+        self._profiles = profiles
+        self._vocabulary = vocabulary
+        self._policy = policy
+
+    @property
+    def digest(self) -> str:
+        """Short digest over the documents of every profile that the policy selects."""
+        parts = [
+            f"{device}={self._profile_digest(name)}"
+            for device, name in sorted(self._policy.system_profiles.items())
+        ]
+        return sha256_hex("\n".join(parts).encode())[:12]
+
+    def work(self, query: CostQuery) -> ProfiledWork | Refusal:
+        """Find the profile that the policy selects and count the query's work."""
+        return _profiled_work(query, self._vocabulary, self._policy, self._profiles)
+
+    def _profile_digest(self, name: str) -> str:
+        try:
+            return self._profiles.system_profile_digest(name)
+        except InvalidInputError:
+            # `work` tells what is wrong with it; a revision only has to change when it is mended.
+            return "unreadable"
+
+
+def _profiled_work(
     query: CostQuery, vocabulary: Vocabulary, policy: Policy, profiles: ProfileReader
 ) -> ProfiledWork | Refusal:
-    """Find the profile that the policy selects and count the query's work."""
     device = query.deployment.device
     if device is None:
         return Refusal(code="missing-shape", reason="the device is unknown", missing=("device",))

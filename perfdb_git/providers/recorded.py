@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from perfdb_git.errors import NoEvidenceError
 from perfdb_git.formats.digests import sha256_hex
@@ -19,20 +18,13 @@ from perfdb_git.model.estimate import (
 )
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
-from perfdb_git.model.records import RecordSetHeader, SeriesKey, VerifiedRow, record_id
+from perfdb_git.model.records import SeriesKey
 from perfdb_git.model.values import JsonValue, Scalar
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.matching import Match, Matcher
 from perfdb_git.providers.near_misses import near_misses
-from perfdb_git.providers.observations import (
-    Observation,
-    Pooled,
-    metric_names,
-    observe,
-    pool,
-    si_unit,
-)
+from perfdb_git.providers.pooled_records import PooledRecords, pool_records
 
 REVISION = 1
 """Raised whenever the same records give another answer."""
@@ -42,13 +34,6 @@ _METHODS: Mapping[str, Method] = {
     "profiled": "measured",
     "simulated": "simulated",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    match: Match
-    rows: tuple[tuple[RecordSetHeader, VerifiedRow], ...]
-    metrics: Mapping[str, Pooled]
 
 
 class RecordedProvider:
@@ -80,7 +65,7 @@ class RecordedProvider:
         self._matcher = Matcher(vocabulary, policy.matching)
         self._kinds = tuple(kinds)
         self._memo: tuple[CostQuery, Match] | None = None
-        self._answers: tuple[CostQuery, _Answer] | None = None
+        self._answers: tuple[CostQuery, PooledRecords] | None = None
 
     @property
     def name(self) -> str:
@@ -133,19 +118,18 @@ class RecordedProvider:
         answer = self._answer(query)
         if not answer.metrics:
             return self._support("no-value", "the matching records hold no value")
-        if self._policy.protocol_unknown == "refuse" and _grade(answer) == "protocol-unknown":
+        if self._policy.protocol_unknown == "refuse" and answer.grade == "protocol-unknown":
             return self._support(
                 "protocol-unknown", "the policy refuses records whose protocol is unknown"
             )
-        conflicts = self._conflicts(answer)
+        conflicts = answer.conflicts(self._policy.conflict.threshold)
         if conflicts and self._policy.conflict.action == "refuse":
             return self._support("conflict", "; ".join(conflicts), blocking=True)
-        sessions = len({header.session for header, _ in answer.rows})
         return CostSupport(
             provider=self.name,
             answerable=True,
             code="exact-match",
-            reason=f"{_matching(match)} exactly, of {_sessions(sessions)}",
+            reason=f"{_matching(match)} exactly, of {_sessions(answer.session_count)}",
             method=self.method,
         )
 
@@ -155,8 +139,7 @@ class RecordedProvider:
         if not support.answerable:
             raise NoEvidenceError(support.reason, code=support.code)
         answer = self._answer(query)
-        extensions, extension_notes = _extensions(answer.rows)
-        headers = [header for header, _ in answer.rows]
+        extensions, extension_notes = answer.extensions()
         return CostEstimate(
             metrics={name: pooled.estimate for name, pooled in answer.metrics.items()},
             method=self.method,
@@ -167,17 +150,17 @@ class RecordedProvider:
             provenance=Provenance(
                 provider=self.name,
                 revision=self.revision,
-                record_ids=tuple(record_id(row.record_set, row.row) for _, row in answer.rows),
-                source_revisions=tuple(sorted({_source_revision(header) for header in headers})),
+                record_ids=answer.record_ids,
+                source_revisions=answer.source_revisions,
                 calibration=None,
                 commit=self._evidence.commit,
-                measured_at=_oldest(headers),
+                measured_at=answer.oldest_measurement,
             ),
             diagnostics=Diagnostics(
                 missing_context=answer.match.unstated,
-                assumptions=self._assumptions(query, answer),
-                conflicts=self._conflicts(answer),
-                protocol=_grade(answer),
+                assumptions=answer.assumptions(query),
+                conflicts=answer.conflicts(self._policy.conflict.threshold),
+                protocol=answer.grade,
                 notes=extension_notes,
             ),
             extensions=extensions,
@@ -251,61 +234,11 @@ class RecordedProvider:
             self._memo = (query, match)
         return self._memo[1]
 
-    def _answer(self, query: CostQuery) -> _Answer:
+    def _answer(self, query: CostQuery) -> PooledRecords:
         if self._answers is None or self._answers[0] is not query:
-            self._answers = (query, self._pooled(self._match(query)))
+            level = self._policy.interval.level
+            self._answers = (query, pool_records(self._evidence, self._match(query), level))
         return self._answers[1]
-
-    def _pooled(self, match: Match) -> _Answer:
-        rows = [
-            (candidate.record_set.header, row)
-            for candidate in match.candidates
-            for row in self._evidence.verified_rows(candidate.record_set, candidate.rows)
-        ]
-        found: dict[str, list[Observation]] = {}
-        units: dict[str, str] = {}
-        for header, row in rows:
-            for metric in metric_names(header):
-                observation = observe(header, row.cells, metric)
-                if observation is not None:
-                    found.setdefault(metric, []).append(observation)
-                    units[metric] = si_unit(metric, header)
-        level = self._policy.interval.level
-        metrics = {
-            name: pool(name, observations, units[name], level)
-            for name, observations in sorted(found.items())
-        }
-        return _Answer(match, tuple(rows), metrics)
-
-    def _conflicts(self, answer: _Answer) -> tuple[str, ...]:
-        threshold = self._policy.conflict.threshold
-        return tuple(
-            f"{name}: {len(pooled.session_centers)} sessions disagree by "
-            f"{pooled.disagreement:.0%}, more than {threshold:.0%} "
-            f"({_spread(pooled)})"
-            for name, pooled in answer.metrics.items()
-            if pooled.disagreement > threshold
-        )
-
-    def _assumptions(self, query: CostQuery, answer: _Answer) -> tuple[str, ...]:
-        match = answer.match
-        texts = [
-            f"{name} = {values[0]}, as every matching record "
-            + ("that states it has it" if name in match.partly_open else "has it")
-            for name, values in match.open_values.items()
-        ]
-        coordinates = query.coordinates()
-        texts += [
-            f"{name} = {coordinates[name]} is not stated by every matching record"
-            for name in match.unstated
-        ]
-        for name, pooled in answer.metrics.items():
-            if not pooled.spread_known:
-                texts.append(f"{name}: spread-unknown, the records state no spread")
-            if pooled.statistics != ("median",) and pooled.statistics != ("sample",):
-                texts.append(f"{name} is the recorded {' and '.join(pooled.statistics)}")
-            texts += [f"{name}: {note}" for note in pooled.notes]
-        return tuple(texts)
 
     def _near_misses(self, query: CostQuery) -> tuple[NearMiss, ...]:
         return near_misses(
@@ -356,48 +289,7 @@ def _either(values: Sequence[Scalar], most: int = 6) -> str:
     return " or ".join(texts)
 
 
-def _grade(answer: _Answer) -> str:
-    grades = {header.protocol.grade for header, _ in answer.rows}
-    order = ("protocol-unknown", "partial", "stated")
-    return next(grade for grade in order if grade in grades)
-
-
-def _spread(pooled: Pooled) -> str:
-    centers = pooled.session_centers
-    low, high = min(centers, key=centers.__getitem__), max(centers, key=centers.__getitem__)
-    unit = pooled.estimate.unit
-    return f"{low}: {centers[low]:.4g} {unit}; {high}: {centers[high]:.4g} {unit}"
-
-
 def _domain(matcher: Matcher, query: CostQuery) -> dict[str, JsonValue]:
     """State the answered point itself: an exact answer holds there and nowhere else."""
     relevant = matcher.relevant(query.coordinates())
     return {name: value for name, value in relevant.items() if not isinstance(value, str)}
-
-
-def _source_revision(header: RecordSetHeader) -> str:
-    return f"{header.source.tool}@{header.source.revision or 'unknown'}"
-
-
-def _oldest(headers: Sequence[RecordSetHeader]) -> str | None:
-    """Return the oldest measurement time, ``None`` as soon as one of them is unknown."""
-    times = [header.source.measured_at for header in headers]
-    known = [time for time in times if time is not None]
-    return min(known) if len(known) == len(times) else None
-
-
-def _extensions(
-    rows: Sequence[tuple[RecordSetHeader, VerifiedRow]],
-) -> tuple[Mapping[str, JsonValue], tuple[str, ...]]:
-    """Carry each extension that all matching records share; say which ones differ."""
-    first = rows[0][0].extensions
-    names = sorted({name for header, _ in rows for name in header.extensions})
-    shared = {
-        name: first[name]
-        for name in names
-        if name in first and all(header.extensions.get(name) == first[name] for header, _ in rows)
-    }
-    notes = tuple(
-        f"extension {name} differs between records" for name in names if name not in shared
-    )
-    return shared, notes

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from perfdb_git.errors import UsageError
 from perfdb_git.model.estimate import CostEstimate
+from perfdb_git.model.instants import earliest_instant
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import EvidencePolicy
 
@@ -97,10 +97,7 @@ class Admission:
     def _age_days(self, measured_at: str | None) -> float | None:
         if measured_at is None or self.reference_time is None:
             return None
-        moment = datetime.fromisoformat(measured_at)
-        if moment.tzinfo is None:
-            return None
-        return (self.reference_time - moment.timestamp()) / _SECONDS_A_DAY
+        return (self.reference_time - earliest_instant(measured_at)) / _SECONDS_A_DAY
 
     def _uncertainty_fault(self, estimate: CostEstimate) -> Fault | None:
         limit = self._tightest("max_relative_uncertainty")
