@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats._located_json import LocatedReader
@@ -20,6 +20,12 @@ from perfdb_git.formats.json_value import (
     read_float,
     read_integer,
 )
+
+_orjson: Any
+try:
+    import orjson as _orjson
+except ImportError:
+    _orjson = None
 
 # The closing quote is optional so that an open string is consumed at once: a pattern that fails
 # there would be tried again from every escaped quote, in quadratic time.
@@ -173,11 +179,40 @@ def _has_risky_number(without_strings: bytes) -> bool:
     return _LONG_INTEGER in shape or _LONG_EXPONENT in shape or _LONG_DIGITS in shape
 
 
+def _keys_and_objects(value: JsonValue) -> tuple[int, int]:
+    """Count the keys and the objects of a value, looking into no list of lists."""
+    keys = objects = 0
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            objects += 1
+            keys += len(item)
+            waiting += item.values()
+        elif isinstance(item, list) and not (item and isinstance(item[0], list)):
+            waiting += item
+    return keys, objects
+
+
+def _decode_fast(data: bytes, without_strings: bytes) -> JsonValue:
+    """Decode with orjson, which keeps the last of duplicate keys without a word.
+
+    Every key stands before a colon: where the result has fewer keys than the text has colons
+    outside strings, one key stood twice (or an object was overlooked), and the slow reader judges.
+    """
+    value: JsonValue = _orjson.loads(data)
+    written = (without_strings.count(b":"), without_strings.count(b"{"))
+    if _keys_and_objects(value) != written:
+        raise _RefusedError
+    return value
+
+
 def read_json_rows(data: bytes, *, document: str) -> JsonValue:
-    """Value of a JSON document that is mostly numbers: `read_json`, 1.4 to 2 times faster.
+    """Value of a JSON document that is mostly numbers: `read_json`, faster.
 
     The bytes are searched for literals that could break a number rule; only a document which has
-    one pays for a Python call per number. No faster than `json.loads`, which it uses.
+    one pays for a Python call per number. orjson reads the rest where the extra ``fast`` is
+    installed, the standard library elsewhere; the value is the same.
 
     Parameters
     ----------
@@ -199,6 +234,8 @@ def read_json_rows(data: bytes, *, document: str) -> JsonValue:
         and not _may_split_a_pair(text)
     ):
         try:
+            if _orjson is not None:
+                return _decode_fast(data, without_strings)
             value: JsonValue = _UNJUDGED_NUMBERS.decode(text)
         except ValueError:
             pass

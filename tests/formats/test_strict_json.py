@@ -10,10 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfdb_git.errors import InvalidInputError
+from perfdb_git.formats import strict_json
 from perfdb_git.formats._located_json import LocatedReader
 from perfdb_git.formats.strict_json import read_json, read_json_rows
 
 READERS = [read_json, read_json_rows]
+
+
+@pytest.fixture(params=["orjson", "standard library"], scope="module", autouse=True)
+def decoder(request):
+    """Run everything with and without the optional decoder: it may not change an answer."""
+    original = strict_json._orjson
+    if request.param == "orjson" and original is None:
+        pytest.skip("orjson is not installed")
+    strict_json._orjson = original if request.param == "orjson" else None
+    yield request.param
+    strict_json._orjson = original
+
 
 safe_integers = st.integers(-(2**53) + 1, 2**53 - 1)
 floats = st.floats(allow_nan=False, allow_infinity=False)
