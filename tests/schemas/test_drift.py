@@ -11,6 +11,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Union
 
@@ -19,11 +20,13 @@ import pytest
 from perfdb_git.model import (
     estimate,
     mapping,
+    pipeline,
     policy,
     query,
     records,
     result,
     system_profile,
+    timing_profile,
     vocabulary,
 )
 
@@ -35,6 +38,8 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "vocabulary": ("vocabulary", "", vocabulary.Vocabulary),
     "mapping": ("mapping", "", mapping.TableMapping),
     "system-profile": ("system-profile", "", system_profile.SystemProfile),
+    "timing-profile": ("timing-profile", "", timing_profile.TimingProfile),
+    "pipeline": ("pipeline", "", pipeline.Pipeline),
     "policy": ("policy", "", policy.Policy),
     "query": ("query", "", query.CostQuery),
     "estimate": ("estimate", "", estimate.CostEstimate),
@@ -47,7 +52,7 @@ NOT_IN_CLASS = {records.RecordSetHeader: {"rows"}}
 
 ANYTHING = object()
 _HINT_NAMES = {"JsonValue": ANYTHING, "Scalar": int | float | str, "Number": int | float}
-_SCALAR_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_SCALAR_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", Decimal: "number"}
 
 
 def load(kind: str) -> dict[str, Any]:
@@ -206,6 +211,7 @@ def test_every_class_of_a_document_is_compared() -> None:
     for kind, name, cls in PAIRS.values():
         seen |= drift(load(kind), name, cls).seen
     modules = (records, vocabulary, mapping, system_profile, policy, query, estimate, result)
+    modules += (timing_profile, pipeline)
     never_written = {estimate.CostSupport, records.SeriesKey, records.VerifiedRow}
     assert {cls for module in modules for cls in dataclasses_of(module)} - seen == never_written
 

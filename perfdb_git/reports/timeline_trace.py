@@ -1,0 +1,118 @@
+"""Visits as a Chrome trace, which Perfetto and chrome://tracing show as a timeline.
+
+One track a lane, and one counter of waiting jobs for each component. Both ends of a slice are
+rounded to whole nanoseconds, never its duration: slices of a lane then cannot overlap, and
+Perfetto drops those that do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from perfdb_git.simulation.lanes import VisitTable
+from perfdb_git.simulation.simulate import Simulation
+
+if TYPE_CHECKING:
+    from perfdb_git.simulation.arrivals import Ticks
+
+_CHUNK = 10_000
+
+
+def timeline_trace(simulation: Simulation, table: VisitTable) -> Iterator[str]:
+    """Text of the trace, piece by piece.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        Where the names come from.
+    table : VisitTable
+        The visits to show.
+
+    Yields
+    ------
+    str
+        Pieces of one JSON document. Times are in microseconds with three decimals.
+    """
+    yield '{"displayTimeUnit": "ns", "traceEvents": [\n'
+    yield ",\n".join(_names(simulation, table))
+    for events in (_slices(simulation, table), _waiting(simulation, table)):
+        for event in events:
+            yield ",\n" + event
+    yield "\n]}\n"
+
+
+def _names(simulation: Simulation, table: VisitTable) -> Iterator[str]:
+    """Metadata: components are processes, their lanes threads; unused lanes are left out."""
+    lanes = sorted(set(zip(table.component.tolist(), table.lane.tolist(), strict=True)))
+    for component in dict.fromkeys(component for component, _ in lanes):
+        name = simulation.plan.components[component]
+        yield _metadata("process_name", component, {"name": name})
+        yield _metadata("process_sort_index", component, {"sort_index": component})
+    for component, lane in lanes:
+        yield _metadata("thread_name", component, {"name": f"lane {lane}"}, lane)
+        yield _metadata("thread_sort_index", component, {"sort_index": lane}, lane)
+
+
+def _metadata(kind: str, process: int, values: dict[str, object], thread: int | None = None) -> str:
+    event = {"ph": "M", "name": kind, "pid": process, "args": values}
+    return json.dumps(event if thread is None else {**event, "tid": thread})
+
+
+def _slices(simulation: Simulation, table: VisitTable) -> Iterator[str]:
+    names = [json.dumps(stage.stage.name)[1:-1] for stage in simulation.plan.stages]
+    for first in range(0, len(table), _CHUNK):
+        rows = slice(first, first + _CHUNK)
+        columns = (table.job, table.stage, table.component, table.lane)
+        times = (table.ready_ps, table.start_ps, table.finish_ps)
+        grid = (rounded_ns(table.start_ps[rows]), rounded_ns(table.finish_ps[rows]))
+        for job, stage, component, lane, ready, start, finish, begin, end in zip(
+            *(column[rows].tolist() for column in (*columns, *times)),
+            *(column.tolist() for column in grid),
+            strict=True,
+        ):
+            yield (
+                f'{{"ph": "X", "name": "{names[stage]} #{job}", "pid": {component}, '
+                f'"tid": {lane}, "ts": {_microseconds(begin)}, '
+                f'"dur": {_microseconds(end - begin)}, "args": {{"job": {job}, '
+                f'"ready_ps": {ready}, "start_ps": {start}, "finish_ps": {finish}}}}}'
+            )
+
+
+def _waiting(simulation: Simulation, table: VisitTable) -> Iterator[str]:
+    """Counter events: how many of the shown jobs wait for each component."""
+    import numpy as np
+
+    for component in range(len(simulation.plan.components)):
+        waits = (table.component == component) & (table.start_ps > table.ready_ps)
+        if not waits.any():
+            continue
+        times = rounded_ns(np.concatenate([table.ready_ps[waits], table.start_ps[waits]]))
+        steps = np.repeat(np.array([1, -1]), int(waits.sum()))
+        moments, places = np.unique(times, return_inverse=True)
+        changes = np.zeros(len(moments), dtype=np.int64)
+        np.add.at(changes, places, steps)
+        for moment, length in zip(moments.tolist(), np.cumsum(changes).tolist(), strict=True):
+            yield (
+                f'{{"ph": "C", "name": "waiting", "pid": {component}, '
+                f'"ts": {_microseconds(moment)}, "args": {{"jobs": {length}}}}}'
+            )
+
+
+def rounded_ns(times_ps: Ticks) -> Ticks:
+    """Times in whole ns, ties to even; the order of times is kept.
+
+    Parameters
+    ----------
+    times_ps : ndarray of int64, shape (n,)
+        At least 0, in ps.
+    """
+    whole, rest = times_ps // 1000, times_ps % 1000
+    up = (rest > 500) | ((rest == 500) & (whole % 2 == 1))
+    result: Ticks = whole + up
+    return result
+
+
+def _microseconds(ns: int) -> str:
+    return f"{ns // 1000}.{ns % 1000:03d}"

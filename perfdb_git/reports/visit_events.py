@@ -1,0 +1,99 @@
+"""Visits as a table: CSV, or Parquet where the extra is installed."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from perfdb_git.errors import MissingExtraError
+from perfdb_git.simulation.lanes import VisitTable
+from perfdb_git.simulation.simulate import Simulation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+COLUMNS = ("job", "stage", "component", "lane", "ready_ps", "start_ps", "finish_ps", "wait_ps")
+
+_CHUNK = 50_000
+# What makes a spreadsheet take a text for a formula.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(simulation: Simulation, table: VisitTable, stream: TextIO) -> None:
+    """Write visits as CSV with a header.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        Where the names come from. One that a spreadsheet would take for a formula gets a leading
+        apostrophe.
+    table : VisitTable
+        The visits.
+    stream : TextIO
+        Opened with ``newline=""``.
+    """
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    stages = [_cell(stage.stage.name) for stage in simulation.plan.stages]
+    components = [_cell(name) for name in simulation.plan.components]
+    for first in range(0, len(table), _CHUNK):
+        columns = {name: column[first : first + _CHUNK] for name, column in _numbers(table).items()}
+        rows = zip(*(columns[name].tolist() for name in COLUMNS), strict=True)
+        writer.writerows(
+            (job, stages[stage], components[component], *rest)
+            for job, stage, component, *rest in rows
+        )
+
+
+def write_parquet(simulation: Simulation, table: VisitTable, path: Path) -> None:
+    """Write visits as Parquet, names as dictionary columns.
+
+    Parameters
+    ----------
+    simulation : Simulation
+        Where the names come from.
+    table : VisitTable
+        The visits.
+    path : Path
+        The file.
+
+    Raises
+    ------
+    MissingExtraError
+        If pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("tables", "writing Parquet") from error
+    names = {
+        "stage": [stage.stage.name for stage in simulation.plan.stages],
+        "component": list(simulation.plan.components),
+    }
+    columns = {
+        name: pa.DictionaryArray.from_arrays(pa.array(column.astype("int32")), names[name])
+        if name in names
+        else pa.array(column)
+        for name, column in _numbers(table).items()
+    }
+    pq.write_table(pa.table({name: columns[name] for name in COLUMNS}), path)
+
+
+def _numbers(table: VisitTable) -> dict[str, NDArray[np.int64]]:
+    return {
+        "job": table.job,
+        "stage": table.stage,
+        "component": table.component,
+        "lane": table.lane,
+        "ready_ps": table.ready_ps,
+        "start_ps": table.start_ps,
+        "finish_ps": table.finish_ps,
+        "wait_ps": table.start_ps - table.ready_ps,
+    }
+
+
+def _cell(name: str) -> str:
+    return f"'{name}" if name.startswith(_FORMULA_STARTS) else name

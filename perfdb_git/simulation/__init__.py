@@ -1,0 +1,1 @@
+"""Exact simulation of pipelines on timing profiles, in integer picoseconds."""
