@@ -38,6 +38,7 @@ perfdb resolve operation=gemm device=DEVICE dtype=float16 m=128 n=4096 k=4096
 - `evidence/vocabulary.yaml`: every dimension and operation, once.
 - `evidence/policies/`: which sources may answer, in which order.
 - `profiles/systems/`: devices as models see them; a policy selects them.
+- `profiles/`, `pipelines/`: timing profiles and pipelines for `perfdb simulate`.
 - `schemas/`: copies of the released schemas that judge all of it.
 """
 
