@@ -151,7 +151,8 @@ def build_query(
     Raises
     ------
     UsageError
-        No operation, or a shape dimension that the operation does not have.
+        No operation, an unknown dimension, an illegal value or an alias, or a shape dimension
+        that the operation does not have.
     """
     operation = values.get("operation")
     if not isinstance(operation, str):
@@ -160,11 +161,12 @@ def build_query(
             code="no-operation",
             remedy=f"operation=NAME, one of {', '.join(sorted(vocabulary.operations))}",
         )
+    _checked_dimension("operation", operation, vocabulary)
     own = shape_dimensions(operation, vocabulary)
     grouped: dict[str, dict[str, Scalar | None]] = {group: {} for group in QUERY_GROUPS}
     shape: dict[str, Scalar | None] = {}
     for name, value in values.items():
-        dimension = vocabulary.dimensions[name]
+        dimension = _checked_dimension(name, value, vocabulary)
         if dimension.group != "shape":
             grouped[dimension.group][name] = value
         elif name in own:
@@ -185,6 +187,25 @@ def build_query(
         **parts,
     )
     return complete_query(query, vocabulary)
+
+
+def _checked_dimension(name: str, value: Scalar | None, vocabulary: Vocabulary) -> Dimension:
+    dimension = vocabulary.dimensions.get(name)
+    if dimension is None:
+        raise _unknown("dimension", name, vocabulary.dimensions, "unknown-dimension")
+    fault = None
+    if name == "operation":
+        if value not in vocabulary.operations:
+            raise _unknown("operation", str(value), vocabulary.operations, "unknown-operation")
+    elif value is not None:
+        fault = value_fault(dimension, value)
+    if fault is not None:
+        raise UsageError(
+            f"{name}: {fault}",
+            code="bad-value",
+            remedy="canonical values are needed; aliases are for typed input",
+        )
+    return dimension
 
 
 def shape_dimensions(operation: str, vocabulary: Vocabulary) -> tuple[str, ...]:

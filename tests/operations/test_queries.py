@@ -1,6 +1,7 @@
 """Typed input, query documents and the canonical form."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,26 @@ def test_bad_input_is_refused_with_a_code(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         build_query(parse_pairs(pairs, vocabulary), vocabulary)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"operation": "gemm", "dtype": "fp16"}, "bad-value"),
+        ({"operation": "gemm", "device": "a100_sxm4_80g"}, "bad-value"),
+        ({"operation": "gemm", "m": "128"}, "bad-value"),
+        ({"operation": "gemm", "m": True}, "bad-value"),
+        ({"operation": "gemm", "m": 1.5}, "bad-value"),
+        ({"operation": "gemm", "devise": "a100_80g"}, "unknown-dimension"),
+        ({"operation": "matmul"}, "unknown-operation"),
+    ],
+)
+def test_the_library_takes_canonical_values_only(
+    values: dict[str, Any], code: str, vocabulary: Vocabulary
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        build_query(values, vocabulary)
     assert caught.value.code == code
 
 
