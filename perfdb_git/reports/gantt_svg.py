@@ -116,7 +116,7 @@ class _Chart:
         self._rows = {pair: row for row, pair in enumerate(pairs)}
         self._labels = [self._label(component, lane) for component, lane in pairs]
         left = 24 + _CHARACTER * max(map(len, self._labels))
-        self._scale = _scale(int(table.ready_ps.min()), int(table.finish_ps.max()), left)
+        self._scale = _scale(int(table.ready.min()), int(table.finish.max()), left)
         self._bottom = _TOP + _ROW * len(pairs)
 
     def _label(self, component: int, lane: int) -> str:
@@ -186,8 +186,8 @@ class _Chart:
             table.stage,
             table.component,
             table.lane,
-            table.start_ps,
-            table.finish_ps,
+            table.start,
+            table.finish,
         )
         for job, stage, component, lane, start, finish in zip(
             *(column.tolist() for column in columns), strict=True

@@ -65,8 +65,8 @@ def _slices(simulation: Simulation, table: VisitTable) -> Iterator[str]:
     for first in range(0, len(table), _CHUNK):
         rows = slice(first, first + _CHUNK)
         columns = (table.job, table.stage, table.component, table.lane)
-        times = (table.ready_ps, table.start_ps, table.finish_ps)
-        grid = (rounded_ns(table.start_ps[rows]), rounded_ns(table.finish_ps[rows]))
+        times = (table.ready, table.start, table.finish)
+        grid = (rounded_ns(table.start[rows]), rounded_ns(table.finish[rows]))
         for job, stage, component, lane, ready, start, finish, begin, end in zip(
             *(column[rows].tolist() for column in (*columns, *times)),
             *(column.tolist() for column in grid),
@@ -85,10 +85,10 @@ def _waiting(simulation: Simulation, table: VisitTable) -> Iterator[str]:
     import numpy as np
 
     for component in range(len(simulation.plan.components)):
-        waits = (table.component == component) & (table.start_ps > table.ready_ps)
+        waits = (table.component == component) & (table.start > table.ready)
         if not waits.any():
             continue
-        times = rounded_ns(np.concatenate([table.ready_ps[waits], table.start_ps[waits]]))
+        times = rounded_ns(np.concatenate([table.ready[waits], table.start[waits]]))
         steps = np.repeat(np.array([1, -1]), int(waits.sum()))
         moments, places = np.unique(times, return_inverse=True)
         changes = np.zeros(len(moments), dtype=np.int64)

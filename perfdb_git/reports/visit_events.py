@@ -88,10 +88,10 @@ def _numbers(table: VisitTable) -> dict[str, NDArray[np.int64]]:
         "stage": table.stage,
         "component": table.component,
         "lane": table.lane,
-        "ready_ps": table.ready_ps,
-        "start_ps": table.start_ps,
-        "finish_ps": table.finish_ps,
-        "wait_ps": table.start_ps - table.ready_ps,
+        "ready_ps": table.ready,
+        "start_ps": table.start,
+        "finish_ps": table.finish,
+        "wait_ps": table.start - table.ready,
     }
 
 

@@ -33,30 +33,30 @@ _FORMS = "batch, interval:TIME, list:TIME,TIME,... or closed-loop:WINDOW, such a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalTimes:
-    """When each job arrives, in ps.
+    """When each job arrives, in ticks.
 
     Parameters
     ----------
     n_jobs : int
         The number of jobs.
-    interval_ps : Fraction
+    interval : Fraction
         Job i arrives at i * interval, rounded once for each job (no drift). 0 is a batch.
-    times_ps : ndarray of int64, shape (n_jobs,), or None
+    times : ndarray of int64, shape (n_jobs,), or None
         Ascending; takes the place of the interval.
     window : int or None
         Jobs of a closed loop; the others arrive when one completes.
     """
 
     n_jobs: int
-    interval_ps: Fraction = Fraction(0)
-    times_ps: Ticks | None = None
+    interval: Fraction = Fraction(0)
+    times: Ticks | None = None
     window: int | None = None
 
-    def last_ps(self) -> int:
+    def last(self) -> int:
         """Return the last arrival that is known before the run."""
-        if self.times_ps is not None:
-            return int(self.times_ps[-1])
-        return on_grid(self.interval_ps * (self.n_jobs - 1))
+        if self.times is not None:
+            return int(self.times[-1])
+        return on_grid(self.interval * (self.n_jobs - 1))
 
     def block(self, first: int, last: int) -> Ticks:
         """Arrival times of an open run.
@@ -73,15 +73,15 @@ class ArrivalTimes:
         """
         import numpy as np
 
-        if self.times_ps is not None:
-            return self.times_ps[first:last]
-        whole, rest = divmod(self.interval_ps, 1)
+        if self.times is not None:
+            return self.times[first:last]
+        whole, rest = divmod(self.interval, 1)
         jobs = np.arange(first, last, dtype=np.int64)
         times: Ticks = jobs * whole
         if not rest:
             return times
         if last * rest.denominator * 2 >= TICK_LIMIT:
-            exact = [on_grid(job * self.interval_ps) for job in range(first, last)]
+            exact = [on_grid(job * self.interval) for job in range(first, last)]
             return np.array(exact, dtype=np.int64)
         floors, remainders = np.divmod(jobs * rest.numerator, rest.denominator)
         times += floors
@@ -108,7 +108,7 @@ def arrival_times(
     Returns
     -------
     times : ArrivalTimes
-        In ps.
+        In ticks.
     order : sequence of int or None
         For each job its place in an explicit list; ``None`` where jobs keep their order.
 
@@ -119,7 +119,7 @@ def arrival_times(
     """
     order: list[int] | None = None
     if arrivals.kind == "interval" and arrivals.interval_ns is not None:
-        times = ArrivalTimes(n_jobs=n_jobs, interval_ps=Fraction(arrivals.interval_ns) * PS_PER_NS)
+        times = ArrivalTimes(n_jobs=n_jobs, interval=Fraction(arrivals.interval_ns) * PS_PER_NS)
     elif arrivals.kind == "list" and arrivals.times_ns is not None:
         ticks = [on_grid(Fraction(time) * PS_PER_NS) for time in arrivals.times_ns]
         _guard(max(ticks), document)
@@ -128,17 +128,17 @@ def arrival_times(
         times = listed_arrivals([ticks[place] for place in order])
     else:
         times = ArrivalTimes(n_jobs=n_jobs, window=arrivals.window)
-    _guard(times.last_ps(), document)
+    _guard(times.last(), document)
     return times, order
 
 
-def listed_arrivals(times_ps: Sequence[int] | Ticks) -> ArrivalTimes:
+def listed_arrivals(times: Sequence[int] | Ticks) -> ArrivalTimes:
     """Arrivals at explicit times.
 
     Parameters
     ----------
-    times_ps : sequence of int or ndarray of int64, shape (n_jobs,)
-        Ascending, at least 0, in ps.
+    times : sequence of int or ndarray of int64, shape (n_jobs,)
+        Ascending, at least 0, in ticks.
 
     Raises
     ------
@@ -147,14 +147,14 @@ def listed_arrivals(times_ps: Sequence[int] | Ticks) -> ArrivalTimes:
     """
     import numpy as np
 
-    array = np.asarray(times_ps, dtype=np.int64)
+    array = np.asarray(times, dtype=np.int64)
     if array.ndim != 1 or not len(array) or array[0] < 0 or bool((np.diff(array) < 0).any()):
         raise ValueError("arrival times ascend from at least 0, and there is at least one")
-    return ArrivalTimes(n_jobs=len(array), times_ps=array)
+    return ArrivalTimes(n_jobs=len(array), times=array)
 
 
-def _guard(last_ps: int, document: str) -> None:
-    if last_ps >= TICK_LIMIT:
+def _guard(last: int, document: str) -> None:
+    if last >= TICK_LIMIT:
         raise InvalidInputError(
             "an arrival lies beyond 2**63 ps (106.75 days)",
             code="time-overflow",

@@ -53,7 +53,7 @@ def grid_error(plans: Sequence[StagePlan]) -> GridError:
     """What rounding to whole picoseconds changed, see `GridError`."""
     worst, worst_stage, bound = Fraction(), None, Fraction()
     for plan in plans:
-        errors = [abs(service.ps - service.exact_ps) for service in plan.services]
+        errors = [abs(service.ticks - service.exact_ps) for service in plan.services]
         bound += plan.total(errors)
         for service, error in zip(plan.services, errors, strict=True):
             if error and error / service.exact_ps > worst:
@@ -63,7 +63,7 @@ def grid_error(plans: Sequence[StagePlan]) -> GridError:
 
 def mean_rounding_error(plan: StagePlan) -> float:
     """What the grid adds to one visit of a stage in ps, the mean over all jobs."""
-    errors = [service.ps - service.exact_ps for service in plan.services]
+    errors = [service.ticks - service.exact_ps for service in plan.services]
     return float(plan.total(errors) / sum(plan.counts))
 
 

@@ -45,7 +45,7 @@ class ServiceTime:
     ----------
     exact_ps : Fraction
         In ps, at least 0.
-    ps : int
+    ticks : int
         The same on the grid, ties to even.
     terms_ps : Mapping
         What each requested dimension takes at its declared rate, in ps, by dimension.
@@ -54,7 +54,7 @@ class ServiceTime:
     """
 
     exact_ps: Fraction
-    ps: int
+    ticks: int
     terms_ps: Mapping[str, Fraction]
     fixed_ps: Fraction
 
@@ -125,7 +125,7 @@ def service_time(
             document=document,
             remedy="the work lies outside the range in which the calibration holds",
         )
-    return ServiceTime(exact_ps=exact, ps=on_grid(exact), terms_ps=terms, fixed_ps=fixed)
+    return ServiceTime(exact_ps=exact, ticks=on_grid(exact), terms_ps=terms, fixed_ps=fixed)
 
 
 def given_service_time(service_ns: Fraction, *, stage: str, document: str) -> ServiceTime:
@@ -150,4 +150,4 @@ def given_service_time(service_ns: Fraction, *, stage: str, document: str) -> Se
             code="negative-service-time",
             document=document,
         )
-    return ServiceTime(exact_ps=exact, ps=on_grid(exact), terms_ps={}, fixed_ps=exact)
+    return ServiceTime(exact_ps=exact, ticks=on_grid(exact), terms_ps={}, fixed_ps=exact)

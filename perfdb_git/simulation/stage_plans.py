@@ -65,8 +65,8 @@ class StagePlan:
         import numpy as np
 
         if self.by_job is None:
-            return self.services[0].ps
-        grid = np.array([service.ps for service in self.services], dtype=np.int64)
+            return self.services[0].ticks
+        grid = np.array([service.ticks for service in self.services], dtype=np.int64)
         chosen: Ticks = grid[np.array(self.by_job, dtype=np.int64)]
         return chosen
 
@@ -223,11 +223,11 @@ class _Builder:
             exact = service.exact_ps * factor
             service = ServiceTime(
                 exact_ps=exact,
-                ps=on_grid(exact),
+                ticks=on_grid(exact),
                 terms_ps=service.terms_ps,
                 fixed_ps=service.fixed_ps * factor,
             )
-        if service.ps >= TICK_LIMIT:
+        if service.ticks >= TICK_LIMIT:
             raise InvalidInputError(
                 f"stage {stage.name!r} on component {stage.component!r} takes "
                 f"{_shown(service.exact_ps)} ps; times lie below 2**63 ps (106.75 days)",

@@ -22,21 +22,21 @@ KEPT_LATENCIES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatistics:
-    """Sums and extremes of a run, in ps.
+    """Sums and extremes of a run, in ticks.
 
     Parameters
     ----------
-    makespan_ps : int
+    makespan : int
         The last finish.
-    waits_ps, waits_max_ps : tuple of int, shape (n_stages,)
+    waits, waits_max : tuple of int, shape (n_stages,)
         Sum and maximum over jobs of start - ready.
     latency : LatencySummary
         Of the jobs, from arrival to last finish.
     """
 
-    makespan_ps: int
-    waits_ps: tuple[int, ...]
-    waits_max_ps: tuple[int, ...]
+    makespan: int
+    waits: tuple[int, ...]
+    waits_max: tuple[int, ...]
     latency: LatencySummary
 
 
@@ -74,9 +74,9 @@ def collect(
         makespan = max(makespan, int(block.finishes.max()))
         sink.add(block)
     return RunStatistics(
-        makespan_ps=makespan,
-        waits_ps=tuple(waits),
-        waits_max_ps=tuple(waits_max),
+        makespan=makespan,
+        waits=tuple(waits),
+        waits_max=tuple(waits_max),
         latency=sink.summary(engine),
     )
 

@@ -72,8 +72,8 @@ class _Summariser:
         self._engine = engine
         self._statistics = statistics
         self._table = table
-        self._makespan = statistics.makespan_ps
-        self._busy = [plan.model.busy_ps(stage) for stage in range(plan.model.n_stages)]
+        self._makespan = statistics.makespan
+        self._busy = [plan.model.busy(stage) for stage in range(plan.model.n_stages)]
         self._stages_of: list[list[int]] = [[] for _ in plan.components]
         for stage, component in enumerate(plan.model.routes):
             self._stages_of[component].append(stage)
@@ -104,7 +104,7 @@ class _Summariser:
             bottleneck=None if capacity is None else capacity.component,
             capacity=capacity,
             critical_path=steps,
-            path_arrival_ps=None if path is None else path.arrival_ps,
+            path_arrival_ps=None if path is None else path.arrival,
             path_shares=None if steps is None else self._shares(steps),
             grid_error=grid,
             evidence_class=_weakest(map(_evidence, stages)),
@@ -132,10 +132,10 @@ class _Summariser:
         return StageUse(
             name=plan.stage.name,
             component=plan.stage.component,
-            service_ps=plan.services[0].ps if plan.by_job is None else None,
+            service_ps=plan.services[0].ticks if plan.by_job is None else None,
             busy_ps=self._busy[index],
-            wait_ps=self._statistics.waits_ps[index],
-            wait_max_ps=self._statistics.waits_max_ps[index],
+            wait_ps=self._statistics.waits[index],
+            wait_max_ps=self._statistics.waits_max[index],
             rounding_error_ps=mean_rounding_error(plan),
             rates=effective_rates(plan),
             answer=None
@@ -155,14 +155,14 @@ class _Summariser:
         plans = [self._plan.stages[stage] for stage in stages]
         lanes = model.lanes[index]
         busy = sum(self._busy[stage] for stage in stages)
-        wait = sum(self._statistics.waits_ps[stage] for stage in stages)
+        wait = sum(self._statistics.waits[stage] for stage in stages)
         return ComponentUse(
             name=name,
             lanes=lanes,
             visits=model.n_jobs * len(stages),
             busy_ps=busy,
             wait_ps=wait,
-            wait_max_ps=max(self._statistics.waits_max_ps[stage] for stage in stages),
+            wait_max_ps=max(self._statistics.waits_max[stage] for stage in stages),
             wait_percentiles_ps=self._wait_percentiles(index),
             utilisation=busy / (lanes * self._makespan) if self._makespan else 0.0,
             queue_length=wait / self._makespan if self._makespan else 0.0,
@@ -177,7 +177,7 @@ class _Summariser:
         if table is None or self._rows is None:
             return None
         rows = self._rows[component]
-        waits: Ticks = table.start_ps[rows] - table.ready_ps[rows]
+        waits: Ticks = table.start[rows] - table.ready[rows]
         count = len(waits)
         inner = [nearest_rank(Fraction(part, 100), count) for part in (50, 95)]
         p50, p95, high = ranked(waits, [*inner, count - 1])
@@ -196,7 +196,7 @@ class _Summariser:
             return None
         visits = np.bincount(places)
         busy = np.zeros(len(lanes), dtype=np.int64)
-        np.add.at(busy, places, table.finish_ps[rows] - table.start_ps[rows])
+        np.add.at(busy, places, table.finish[rows] - table.start[rows])
         return tuple(
             LaneUse(
                 lane=lane,
@@ -213,7 +213,7 @@ class _Summariser:
         table = self._table
         assert table is not None
         rows = list(path.rows)
-        columns = (table.job, table.stage, table.lane, table.start_ps, table.finish_ps)
+        columns = (table.job, table.stage, table.lane, table.start, table.finish)
         steps = []
         for job, stage, lane, start, finish in zip(
             *(column[rows].tolist() for column in columns), strict=True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickModel:
-    """A pipeline in ps.
+    """A pipeline in ticks.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class TickModel:
     routes : tuple of int, shape (n_stages,)
         The component that each stage visits.
     services : tuple, shape (n_stages,)
-        Service time of each stage in ps: one int for every job, or an ndarray of int64, shape
+        Service time of each stage in ticks: one int for every job, or an ndarray of int64, shape
         (n_jobs,).
     arrivals : ArrivalTimes
         The jobs.
@@ -55,7 +55,7 @@ class TickModel:
             visits[route] += self.n_jobs
         return tuple(map(min, self.lanes, visits))
 
-    def busy_ps(self, stage: int) -> int:
+    def busy(self, stage: int) -> int:
         """Return the sum of a stage's services over all jobs."""
         service = self.services[stage]
         if isinstance(service, int):
@@ -76,7 +76,7 @@ class TickModel:
             With code ``time-overflow``.
         """
         # At every tick before the end some job is served, or none has arrived yet.
-        end = self.arrivals.last_ps() + sum(self.busy_ps(stage) for stage in range(self.n_stages))
+        end = self.arrivals.last() + sum(self.busy(stage) for stage in range(self.n_stages))
         if end >= TICK_LIMIT:
             raise InvalidInputError(
                 f"{self.n_jobs} jobs might end after 2**63 ps (106.75 days): the last arrival plus "
@@ -89,7 +89,7 @@ class TickModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The schedule of consecutive jobs, in ps; arrays are reused for the next block.
+    """The schedule of consecutive jobs, in ticks; arrays are reused for the next block.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ def test_parquet(tmp_path: Path) -> None:
     write_parquet(simulation, simulation.visits(), path)
     table = parquet.read_table(path)
     assert tuple(table.column_names) == COLUMNS
-    assert table["finish_ps"].to_pylist() == simulation.visits().finish_ps.tolist()
+    assert table["finish_ps"].to_pylist() == simulation.visits().finish.tolist()
     assert table["stage"].to_pylist()[:5] == ["s0", "s1", "s2", "s3", "s0"]
 
 

@@ -16,7 +16,7 @@ from tests.simulation.simulation_fixtures import component, pipeline_of, profile
 
 def time_of(one: object, work: Work) -> int:
     assert isinstance(one, type(component()))
-    return service_time(one, work, component_name="c", stage="s", document="d").ps
+    return service_time(one, work, component_name="c", stage="s", document="d").ticks
 
 
 @pytest.mark.parametrize(
