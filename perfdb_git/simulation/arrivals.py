@@ -1,4 +1,4 @@
-"""Arrival times on the picosecond grid, made block by block so that no run must hold them all."""
+"""Arrival times on the grid, made block by block so that no run must hold them all."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.model.pipeline import Arrivals
-from perfdb_git.simulation.service_time import PS_PER_NS, on_grid
+from perfdb_git.simulation.ticks import PICOSECOND, PS_PER_NS, TICK_LIMIT, Tick
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Ticks = NDArray[np.int64]
-
-TICK_LIMIT = 2**63
-"""Ticks are int64: no event may reach this one (106.75 days)."""
 
 _NS_PER_UNIT = {
     "ps": Fraction(1, 1000),
@@ -56,7 +53,7 @@ class ArrivalTimes:
         """Return the last arrival that is known before the run."""
         if self.times is not None:
             return int(self.times[-1])
-        return on_grid(self.interval * (self.n_jobs - 1))
+        return round(self.interval * (self.n_jobs - 1))
 
     def block(self, first: int, last: int) -> Ticks:
         """Arrival times of an open run.
@@ -81,7 +78,7 @@ class ArrivalTimes:
         if not rest:
             return times
         if last * rest.denominator * 2 >= TICK_LIMIT:
-            exact = [on_grid(job * self.interval) for job in range(first, last)]
+            exact = [round(job * self.interval) for job in range(first, last)]
             return np.array(exact, dtype=np.int64)
         floors, remainders = np.divmod(jobs * rest.numerator, rest.denominator)
         times += floors
@@ -92,7 +89,7 @@ class ArrivalTimes:
 
 
 def arrival_times(
-    arrivals: Arrivals, n_jobs: int, *, document: str
+    arrivals: Arrivals, n_jobs: int, *, document: str, tick: Tick = PICOSECOND
 ) -> tuple[ArrivalTimes, Sequence[int] | None]:
     """Arrival times of a pipeline's jobs.
 
@@ -104,6 +101,8 @@ def arrival_times(
         The number of jobs.
     document : str
         For messages.
+    tick : Tick
+        The grid.
 
     Returns
     -------
@@ -119,16 +118,16 @@ def arrival_times(
     """
     order: list[int] | None = None
     if arrivals.kind == "interval" and arrivals.interval_ns is not None:
-        times = ArrivalTimes(n_jobs=n_jobs, interval=Fraction(arrivals.interval_ns) * PS_PER_NS)
+        times = ArrivalTimes(n_jobs=n_jobs, interval=Fraction(arrivals.interval_ns) * tick.per_ns)
     elif arrivals.kind == "list" and arrivals.times_ns is not None:
-        ticks = [on_grid(Fraction(time) * PS_PER_NS) for time in arrivals.times_ns]
-        _guard(max(ticks), document)
+        ticks = [tick.on_grid(Fraction(time) * PS_PER_NS) for time in arrivals.times_ns]
+        _guard(max(ticks), tick, document)
         # Stable: jobs of one tick keep the order in which they are listed.
         order = sorted(range(len(ticks)), key=ticks.__getitem__)
         times = listed_arrivals([ticks[place] for place in order])
     else:
         times = ArrivalTimes(n_jobs=n_jobs, window=arrivals.window)
-    _guard(times.last(), document)
+    _guard(times.last(), tick, document)
     return times, order
 
 
@@ -153,12 +152,13 @@ def listed_arrivals(times: Sequence[int] | Ticks) -> ArrivalTimes:
     return ArrivalTimes(n_jobs=len(array), times=array)
 
 
-def _guard(last: int, document: str) -> None:
+def _guard(last: int, tick: Tick, document: str) -> None:
     if last >= TICK_LIMIT:
         raise InvalidInputError(
-            "an arrival lies beyond 2**63 ps (106.75 days)",
+            f"an arrival lies beyond {tick.limit}",
             code="time-overflow",
             document=document,
+            remedy=tick.remedy,
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perfdb_git.model.simulation import LatencySummary
 from perfdb_git.simulation.percentiles import Distribution, nearest_rank, ranked
 from perfdb_git.simulation.tick_model import Block, Engine, TickModel, exact_sum
+from perfdb_git.simulation.ticks import Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -31,7 +32,7 @@ class RunStatistics:
     waits, waits_max : tuple of int, shape (n_stages,)
         Sum and maximum over jobs of start - ready.
     latency : LatencySummary
-        Of the jobs, from arrival to last finish.
+        Of the jobs, from arrival to last finish, in ps.
     """
 
     makespan: int
@@ -77,7 +78,7 @@ def collect(
         makespan=makespan,
         waits=tuple(waits),
         waits_max=tuple(waits_max),
-        latency=sink.summary(engine),
+        latency=sink.summary(engine, model.tick),
     )
 
 
@@ -91,12 +92,12 @@ class _KeptLatencies:
         rows = slice(block.first_job, block.first_job + len(block.arrivals))
         self._latencies[rows] = block.finishes - block.arrivals
 
-    def summary(self, _engine: Engine) -> LatencySummary:
+    def summary(self, _engine: Engine, tick: Tick) -> LatencySummary:
         values = self._latencies
         total, count = exact_sum(values), len(values)
         inner = [nearest_rank(fraction, count) for fraction in _FRACTIONS]
         low, p50, p95, p99, high = ranked(values, [0, *inner, count - 1])
-        return LatencySummary(min=low, mean=total / count, p50=p50, p95=p95, p99=p99, max=high)
+        return _latency_summary(tick, total / count, (low, p50, p95, p99, high))
 
 
 class _CountedLatencies:
@@ -106,18 +107,18 @@ class _CountedLatencies:
     def add(self, block: Block) -> None:
         self._distribution.add(block.finishes - block.arrivals)
 
-    def summary(self, engine: Engine) -> LatencySummary:
+    def summary(self, engine: Engine, tick: Tick) -> LatencySummary:
         def again() -> Iterator[Ticks]:
             for block in engine.blocks():
                 yield block.finishes - block.arrivals
 
         found = self._distribution
         p50, p95, p99 = found.percentiles(_FRACTIONS, again)
-        return LatencySummary(
-            min=found.min,
-            mean=found.total / found.count,
-            p50=p50,
-            p95=p95,
-            p99=p99,
-            max=found.max,
-        )
+        mean = found.total / found.count
+        return _latency_summary(tick, mean, (found.min, p50, p95, p99, found.max))
+
+
+def _latency_summary(tick: Tick, mean: float, ranks: tuple[int, ...]) -> LatencySummary:
+    """Return latencies in ps."""
+    low, p50, p95, p99, high = map(tick.ps, ranks)
+    return LatencySummary(min=low, mean=mean / tick.per_ps, p50=p50, p95=p95, p99=p99, max=high)

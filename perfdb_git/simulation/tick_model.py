@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from perfdb_git.errors import InvalidInputError
-from perfdb_git.simulation.arrivals import TICK_LIMIT, ArrivalTimes
+from perfdb_git.simulation.arrivals import ArrivalTimes
+from perfdb_git.simulation.ticks import PICOSECOND, TICK_LIMIT, Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -28,12 +29,15 @@ class TickModel:
         (n_jobs,).
     arrivals : ArrivalTimes
         The jobs.
+    tick : Tick
+        What a tick is. Engines need not know.
     """
 
     lanes: tuple[int, ...]
     routes: tuple[int, ...]
     services: tuple[int | Ticks, ...]
     arrivals: ArrivalTimes
+    tick: Tick = PICOSECOND
 
     @property
     def n_jobs(self) -> int:
@@ -78,12 +82,13 @@ class TickModel:
         # At every tick before the end some job is served, or none has arrived yet.
         end = self.arrivals.last() + sum(self.busy(stage) for stage in range(self.n_stages))
         if end >= TICK_LIMIT:
+            remedy = "run fewer jobs or smaller work"
             raise InvalidInputError(
-                f"{self.n_jobs} jobs might end after 2**63 ps (106.75 days): the last arrival plus "
-                f"all services is {float(end):.3g} ps",
+                f"{self.n_jobs} jobs might end after {self.tick.limit}: the last arrival plus all "
+                f"services is {float(end):.3g} {self.tick.name}",
                 code="time-overflow",
                 document=document,
-                remedy="run fewer jobs or smaller work",
+                remedy=f"{remedy}; {self.tick.remedy}" if self.tick.remedy else remedy,
             )
 
 
