@@ -42,7 +42,7 @@ from perfdb_git.storage.sources import GitSource, WorktreeSource
 if TYPE_CHECKING:
     # Imported where they are called: a resolution needs none of it.
     from perfdb_git.model.pipeline import Arrivals, Pipeline
-    from perfdb_git.model.simulation import ResolvedService
+    from perfdb_git.model.simulation import ResolvedService, TickName
     from perfdb_git.model.timing_profile import TimingProfile
     from perfdb_git.simulation.documents import ReadDocument
     from perfdb_git.simulation.simulate import Simulation
@@ -264,6 +264,7 @@ class DatabaseSnapshot:
         jobs: int | None = None,
         arrivals: Arrivals | None = None,
         policy: PolicyInForce | str = DEFAULT_POLICY,
+        tick: TickName = "ps",
     ) -> Simulation:
         """Run a pipeline on a timing profile, both of this snapshot, until it is drained.
 
@@ -277,6 +278,8 @@ class DatabaseSnapshot:
             When they arrive; ``None`` keeps the pipeline's.
         policy : PolicyInForce or str
             The policy under which stages with a query are answered.
+        tick : str
+            The grid of time: ``ps``, or the finer ``fs``.
 
         Raises
         ------
@@ -289,7 +292,7 @@ class DatabaseSnapshot:
         components = self.timing_profile(profile)
         asked = with_jobs(self.pipeline(pipeline), count=jobs, arrivals=arrivals)
         answers = self.stage_answers(asked, policy=policy)
-        return simulate(components, asked, answers=answers)
+        return simulate(components, asked, answers=answers, tick=tick)
 
     def _resolve(self, asked: CostQuery, in_force: PolicyInForce, *, explain: bool) -> Resolution:
         resolver = self._resolver(in_force.policy)

@@ -17,6 +17,7 @@ from perfdb_git.cli.options import (
 from perfdb_git.database import DEFAULT_POLICY
 from perfdb_git.errors import UsageError
 from perfdb_git.model.result import Message
+from perfdb_git.model.simulation import TickName
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.quantities import counted
 from perfdb_git.reports.simulation_files import (
@@ -33,6 +34,7 @@ from perfdb_git.reports.simulation_report import (
 )
 from perfdb_git.simulation.arrivals import parse_arrivals
 from perfdb_git.simulation.sweep import parse_sweep
+from perfdb_git.simulation.ticks import PICOSECOND, TICKS
 
 _HELP = """Run a pipeline on a timing profile until its jobs are done, in integer picoseconds.
 
@@ -42,6 +44,8 @@ A stage that carries a query is resolved at that commit; without an answer the e
 
 TIME is a number of ns, or one with ps, ns, us, ms or s. Times of arrival are batch,
 interval:TIME, list:TIME,TIME,... or closed-loop:WINDOW.
+
+--tick fs runs in integer femtoseconds: a grid 1,000 times finer that ends after 2.56 hours.
 
 A sweep changes one field of one component, such as lanes or bandwidth_gbps, and simulates each
 value; --sensitivity makes each component 1 % slower and 1 % faster.
@@ -63,6 +67,13 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option("--profile", required=True, metavar="PROFILE", help="The timing profile.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Run this many jobs.")
 @click.option("--arrivals", metavar="WHEN", help="When jobs arrive, instead of the pipeline's.")
+@click.option(
+    "--tick",
+    type=click.Choice(tuple(TICKS)),
+    default=PICOSECOND.name,
+    show_default=True,
+    help="The grid of time.",
+)
 @reading_options
 @click.option(
     "--policy",
@@ -96,6 +107,7 @@ def simulate(
     profile: str,
     jobs: int | None,
     arrivals: str | None,
+    tick: TickName,
     policy: str,
     sweeps: tuple[str, ...],
     sensitivity: bool,
@@ -112,6 +124,7 @@ def simulate(
         policy=policy,
         axis=parse_sweep(sweeps[0]) if sweeps else None,
         sensitivity=sensitivity,
+        tick=tick,
     )
     paths = _paths(**named)
     require_files(paths)

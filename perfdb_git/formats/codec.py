@@ -91,7 +91,7 @@ def encode(value: object) -> JsonValue:
     if isinstance(value, enum.Enum):
         return encode(value.value)
     kind = type(value)
-    if value is None or kind in (str, int, float, bool):
+    if value is None or kind in (str, int, float, bool, Decimal):
         return typing.cast(JsonValue, value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _encode_fields(value)

@@ -1,9 +1,10 @@
-"""Results of a simulation as plain values: times are integer picoseconds (ps)."""
+"""Results of a simulation as plain values: times are picoseconds (ps)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -19,6 +20,12 @@ EVIDENCE_CLASSES: tuple[EvidenceClass, ...] = (
     "measured",
 )
 """From the weakest to the strongest."""
+
+TickName: TypeAlias = Literal["ps", "fs"]
+"""The unit of the grid of time that a run uses."""
+
+Picoseconds: TypeAlias = int | Decimal
+"""Exact times in ps: ``int`` of runs with the tick ps, ``Decimal`` of those with the tick fs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +56,14 @@ class ResolvedService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencySummary:
-    """Latencies from arrival to last finish; percentiles are the nearest rank, exact in ps."""
+    """Latencies from arrival to last finish; percentiles are the nearest rank, exact."""
 
-    min: int
+    min: Picoseconds
     mean: float
-    p50: int
-    p95: int
-    p99: int
-    max: int
+    p50: Picoseconds
+    p95: Picoseconds
+    p99: Picoseconds
+    max: Picoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +101,10 @@ class StageUse:
 
     name: str
     component: str
-    service_ps: int | None
-    busy_ps: int
-    wait_ps: int
-    wait_max_ps: int
+    service_ps: Picoseconds | None
+    busy_ps: Picoseconds
+    wait_ps: Picoseconds
+    wait_max_ps: Picoseconds
     rounding_error_ps: float
     rates: tuple[EffectiveRate, ...]
     answer: StageAnswer | None
@@ -109,17 +116,17 @@ class LaneUse:
 
     lane: int
     visits: int
-    busy_ps: int
+    busy_ps: Picoseconds
     utilisation: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitPercentiles:
-    """Queue waits of a component's visits: nearest ranks, exact in ps."""
+    """Queue waits of a component's visits: nearest ranks, exact."""
 
-    p50: int
-    p95: int
-    max: int
+    p50: Picoseconds
+    p95: Picoseconds
+    max: Picoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +142,9 @@ class ComponentUse:
     name: str
     lanes: int
     visits: int
-    busy_ps: int
-    wait_ps: int
-    wait_max_ps: int
+    busy_ps: Picoseconds
+    wait_ps: Picoseconds
+    wait_max_ps: Picoseconds
     wait_percentiles_ps: WaitPercentiles | None
     utilisation: float
     queue_length: float
@@ -155,8 +162,8 @@ class PathStep:
     stage: str
     component: str
     lane: int
-    start_ps: int
-    finish_ps: int
+    start_ps: Picoseconds
+    finish_ps: Picoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +172,7 @@ class PathShare:
 
     component: str
     visits: int
-    service_ps: int
+    service_ps: Picoseconds
     share: float
 
 
@@ -183,7 +190,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridError:
-    """What rounding each service to whole picoseconds changed.
+    """What rounding each service to whole ticks changed.
 
     ``worst_relative`` is over single services, ``bound_ps`` is the sum over all visits of the
     absolute errors: no path through the run can be off by more.
@@ -196,7 +203,7 @@ class GridError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSummary:
-    """What one run says: every time in integer picoseconds from tick 0.
+    """What one run says: every time in picoseconds from tick 0, exact, and on the grid of ``tick``.
 
     ``critical_path`` is ``None`` where the run was too large to keep single visits. The services
     on it plus the first job's arrival (``path_arrival_ps``) are the makespan.
@@ -206,7 +213,7 @@ class SimulationSummary:
 
     jobs: int
     visits: int
-    makespan_ps: int
+    makespan_ps: Picoseconds
     throughput_jobs_per_s: float | None
     latency_ps: LatencySummary
     stages: tuple[StageUse, ...]
@@ -214,13 +221,14 @@ class SimulationSummary:
     bottleneck: str | None
     capacity: Capacity | None
     critical_path: tuple[PathStep, ...] | None
-    path_arrival_ps: int | None
+    path_arrival_ps: Picoseconds | None
     path_shares: tuple[PathShare, ...] | None
     grid_error: GridError
     evidence_class: EvidenceClass
     uncertainty_pct: float | None
     engine: Literal["feed-forward", "event"]
     warnings: tuple[str, ...]
+    tick: TickName = field(default="ps", metadata={"omit_default": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +247,7 @@ class Sensitivity:
     """
 
     component: str
-    slower_ps: int
-    faster_ps: int
+    slower_ps: Picoseconds
+    faster_ps: Picoseconds
     slower_pct: float
     faster_pct: float

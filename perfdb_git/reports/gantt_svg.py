@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from html import escape
 
 from perfdb_git.errors import UsageError
+from perfdb_git.model.simulation import Picoseconds
 from perfdb_git.reports.escaping import for_terminal
 from perfdb_git.simulation.lanes import VisitTable
 from perfdb_git.simulation.simulate import Simulation
+from perfdb_git.simulation.ticks import Tick
 
 MAX_BARS = 4000
 MAX_ROWS = 200
@@ -70,7 +72,10 @@ def gantt_svg(simulation: Simulation, table: VisitTable, *, title: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Times in ps to pixels; ``step`` is the distance of two ticks in ps."""
+    """Times in ticks of the run to pixels.
+
+    ``step`` is the distance of two marks on the axis, ``unit`` what its numbers count, in ticks.
+    """
 
     first: int
     last: int
@@ -79,24 +84,25 @@ class _Scale:
     unit: int
     unit_name: str
 
-    def x(self, ps: int) -> float:
+    def x(self, time: int) -> float:
         span = max(self.last - self.first, 1)
-        return self.left + (_WIDTH - _RIGHT - self.left) * (ps - self.first) / span
+        return self.left + (_WIDTH - _RIGHT - self.left) * (time - self.first) / span
 
     def ticks(self) -> Iterator[int]:
         return iter(range(-(-self.first // self.step) * self.step, self.last + 1, self.step))
 
-    def shown(self, ps: int) -> str:
-        return f"{ps / self.unit:.12g}"
+    def shown(self, time: int) -> str:
+        return f"{time / self.unit:.12g}"
 
 
-def _scale(first: int, last: int, left: float) -> _Scale:
+def _scale(first: int, last: int, left: float, tick: Tick) -> _Scale:
     rough = max(last - first, 1) / _TICKS
     power = 1
     while power * 10 <= rough:
         power *= 10
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    unit, name = next((unit, name) for unit, name in _UNITS if unit <= max(step, 1))
+    unit, name = _unit(tick.ps(step))
+    unit *= tick.per_ps
     return _Scale(first=first, last=last, left=left, step=step, unit=unit, unit_name=name)
 
 
@@ -116,7 +122,9 @@ class _Chart:
         self._rows = {pair: row for row, pair in enumerate(pairs)}
         self._labels = [self._label(component, lane) for component, lane in pairs]
         left = 24 + _CHARACTER * max(map(len, self._labels))
-        self._scale = _scale(int(table.ready_ps.min()), int(table.finish_ps.max()), left)
+        self._tick = simulation.plan.model.tick
+        first, last = int(table.ready.min()), int(table.finish.max())
+        self._scale = _scale(first, last, left, self._tick)
         self._bottom = _TOP + _ROW * len(pairs)
 
     def _label(self, component: int, lane: int) -> str:
@@ -186,8 +194,8 @@ class _Chart:
             table.stage,
             table.component,
             table.lane,
-            table.start_ps,
-            table.finish_ps,
+            table.start,
+            table.finish,
         )
         for job, stage, component, lane, start, finish in zip(
             *(column.tolist() for column in columns), strict=True
@@ -209,7 +217,8 @@ class _Chart:
         frame = ' class="path"' if on_path else ""
         if not on_path and width > _FRAMED:
             frame = ' stroke="#ffffff" stroke-width="0.5"'
-        hint = f"job {job}, {stage}: {start} ps to {finish} ps ({_duration(finish - start)})"
+        begin, end = self._tick.ps(start), self._tick.ps(finish)
+        hint = f"job {job}, {stage}: {begin} ps to {end} ps ({_duration(end - begin)})"
         text = f"{stage} {job}"
         if _CHARACTER * len(text) > width:
             text = str(job)
@@ -225,9 +234,14 @@ class _Chart:
         )
 
 
-def _duration(ps: int) -> str:
-    unit, name = next((unit, name) for unit, name in _UNITS if unit <= max(ps, 1))
-    return f"{ps / unit:.6g} {name}"
+def _unit(ps: Picoseconds) -> tuple[int, str]:
+    """Return the largest unit that a time has one of, in ps, and its name."""
+    return next((unit, name) for unit, name in _UNITS if unit <= max(ps, 1))
+
+
+def _duration(ps: Picoseconds) -> str:
+    unit, name = _unit(ps)
+    return f"{float(ps / unit):.6g} {name}"
 
 
 def _text(text: str) -> str:

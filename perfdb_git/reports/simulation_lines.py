@@ -9,6 +9,7 @@ from perfdb_git.model.simulation import (
     ComponentUse,
     EffectiveRate,
     PathStep,
+    Picoseconds,
     SimulationSummary,
     StageUse,
 )
@@ -69,8 +70,8 @@ def simulation_lines(report: SimulationReport, files: Sequence[WrittenFile] = ()
     return lines
 
 
-def _time(ps: int) -> str:
-    return quantity(ps / _PS_PER_S, "s")
+def _time(ps: Picoseconds) -> str:
+    return quantity(float(ps / _PS_PER_S), "s")
 
 
 def _name(text: str) -> str:
@@ -174,10 +175,10 @@ def _answers(stages: Sequence[StageUse]) -> list[Line]:
 def _grid(summary: SimulationSummary) -> str:
     error = summary.grid_error
     if not error.bound_ps:
-        return "1 ps; no service was rounded"
+        return f"1 {summary.tick}; no service was rounded"
     return (
-        f"1 ps; rounding changed a service by at most {error.worst_relative:.1e} of itself, the "
-        f"run by at most {error.bound_ps:.3g} ps"
+        f"1 {summary.tick}; rounding changed a service by at most {error.worst_relative:.1e} of "
+        f"itself, the run by at most {error.bound_ps:.3g} ps"
     )
 
 
@@ -256,7 +257,7 @@ def _sweep(report: SimulationReport) -> list[Line]:
         [
             row.value,
             _time(row.makespan_ps),
-            _change(100 * (row.makespan_ps - base) / base) if base else "",
+            _change(float(100 * (row.makespan_ps - base) / base)) if base else "",
             "" if row.throughput_jobs_per_s is None else _rate(row.throughput_jobs_per_s),
             _time(row.latency_ps.p50),
             _time(row.latency_ps.p99),

@@ -10,10 +10,12 @@ from perfdb_git.model.pipeline import Arrivals, Pipeline
 from perfdb_git.model.result import PolicyReference, SnapshotReference
 from perfdb_git.model.simulation import (
     LatencySummary,
+    Picoseconds,
     ResolvedService,
     Sensitivity,
     SimulationSummary,
     SweepPoint,
+    TickName,
 )
 from perfdb_git.model.timing_profile import TimingProfile
 from perfdb_git.model.values import JsonValue
@@ -41,6 +43,7 @@ class SimulationRequest:
     policy: str = DEFAULT_POLICY
     axis: SweepAxis | None = None
     sensitivity: bool = False
+    tick: TickName = "ps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class SweepRow:
     """One value of a swept field and what the run gave."""
 
     value: str
-    makespan_ps: int
+    makespan_ps: Picoseconds
     throughput_jobs_per_s: float | None
     latency_ps: LatencySummary
     bottleneck: str | None
@@ -130,10 +133,10 @@ def run_simulation(
     pipeline = with_jobs(stated, count=request.jobs, arrivals=request.arrivals)
     policy = snapshot.policy(request.policy) if _has_query(pipeline.value) else None
     answers = {} if policy is None else snapshot.stage_answers(pipeline, policy=policy)
-    run = simulate(profile, pipeline, answers=answers)
+    run = simulate(profile, pipeline, answers=answers, tick=request.tick)
     swept = None
     if request.axis is not None:
-        swept = _swept(profile, pipeline, answers, request.axis, progress)
+        swept = _swept(profile, pipeline, answers, request, request.axis, progress)
     report = SimulationReport(
         summary=run.summary,
         snapshot=SnapshotReference(commit=snapshot.commit),
@@ -144,7 +147,9 @@ def run_simulation(
         arrivals=_arrivals(pipeline.value.jobs.arrivals),
         sweep=swept,
         sensitivity=(
-            sensitivities(profile, pipeline, answers=answers) if request.sensitivity else None
+            sensitivities(profile, pipeline, answers=answers, tick=request.tick)
+            if request.sensitivity
+            else None
         ),
     )
     return SimulationOutcome(simulation=run, report=report)
@@ -153,7 +158,7 @@ def run_simulation(
 def report_value(report: SimulationReport) -> dict[str, JsonValue]:
     """Return the report as the ``data`` of an envelope, the summary's fields at its top.
 
-    An integer beyond ±(2**53 - 1) is a string.
+    A number that float64 would change is a string, see `summary_value`.
     """
     value = summary_value(report)
     assert isinstance(value, dict)
@@ -170,11 +175,12 @@ def _swept(
     profile: ReadDocument[TimingProfile],
     pipeline: ReadDocument[Pipeline],
     answers: Mapping[str, ResolvedService],
+    request: SimulationRequest,
     axis: SweepAxis,
     progress: Progress | None,
 ) -> SweepTable:
     rows = []
-    for point in sweep(profile, pipeline, axis, answers=answers):
+    for point in sweep(profile, pipeline, axis, answers=answers, tick=request.tick):
         rows.append(_row(point))
         if progress is not None:
             progress(len(rows), len(axis.values), point.value)

@@ -8,11 +8,13 @@ Perfetto drops those that do.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from perfdb_git.simulation.lanes import VisitTable
 from perfdb_git.simulation.simulate import Simulation
+from perfdb_git.simulation.summary_values import summary_value
+from perfdb_git.simulation.ticks import PICOSECOND, Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -62,13 +64,15 @@ def _metadata(kind: str, process: int, values: dict[str, object], thread: int | 
 
 def _slices(simulation: Simulation, table: VisitTable) -> Iterator[str]:
     names = [json.dumps(stage.stage.name)[1:-1] for stage in simulation.plan.stages]
+    tick = simulation.plan.model.tick
     for first in range(0, len(table), _CHUNK):
         rows = slice(first, first + _CHUNK)
         columns = (table.job, table.stage, table.component, table.lane)
-        times = (table.ready_ps, table.start_ps, table.finish_ps)
-        grid = (rounded_ns(table.start_ps[rows]), rounded_ns(table.finish_ps[rows]))
+        times = (table.ready, table.start, table.finish)
+        grid = (rounded_ns(table.start[rows], tick), rounded_ns(table.finish[rows], tick))
         for job, stage, component, lane, ready, start, finish, begin, end in zip(
-            *(column[rows].tolist() for column in (*columns, *times)),
+            *(column[rows].tolist() for column in columns),
+            *(_picoseconds(column[rows], tick) for column in times),
             *(column.tolist() for column in grid),
             strict=True,
         ):
@@ -80,15 +84,24 @@ def _slices(simulation: Simulation, table: VisitTable) -> Iterator[str]:
             )
 
 
+def _picoseconds(times: Ticks, tick: Tick) -> Sequence[int | str]:
+    """Return times in ps as they stand in JSON."""
+    if tick == PICOSECOND:
+        whole: list[int] = times.tolist()
+        return whole
+    return [json.dumps(summary_value(tick.ps(time))) for time in times.tolist()]
+
+
 def _waiting(simulation: Simulation, table: VisitTable) -> Iterator[str]:
     """Counter events: how many of the shown jobs wait for each component."""
     import numpy as np
 
     for component in range(len(simulation.plan.components)):
-        waits = (table.component == component) & (table.start_ps > table.ready_ps)
+        waits = (table.component == component) & (table.start > table.ready)
         if not waits.any():
             continue
-        times = rounded_ns(np.concatenate([table.ready_ps[waits], table.start_ps[waits]]))
+        moved = np.concatenate([table.ready[waits], table.start[waits]])
+        times = rounded_ns(moved, simulation.plan.model.tick)
         steps = np.repeat(np.array([1, -1]), int(waits.sum()))
         moments, places = np.unique(times, return_inverse=True)
         changes = np.zeros(len(moments), dtype=np.int64)
@@ -100,16 +113,19 @@ def _waiting(simulation: Simulation, table: VisitTable) -> Iterator[str]:
             )
 
 
-def rounded_ns(times_ps: Ticks) -> Ticks:
+def rounded_ns(times: Ticks, tick: Tick = PICOSECOND) -> Ticks:
     """Times in whole ns, ties to even; the order of times is kept.
 
     Parameters
     ----------
-    times_ps : ndarray of int64, shape (n,)
-        At least 0, in ps.
+    times : ndarray of int64, shape (n,)
+        At least 0, in ticks.
+    tick : Tick
+        What a tick is.
     """
-    whole, rest = times_ps // 1000, times_ps % 1000
-    up = (rest > 500) | ((rest == 500) & (whole % 2 == 1))
+    whole, rest = times // tick.per_ns, times % tick.per_ns
+    half = tick.per_ns // 2
+    up = (rest > half) | ((rest == half) & (whole % 2 == 1))
     result: Ticks = whole + up
     return result
 

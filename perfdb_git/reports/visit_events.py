@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, TextIO
 from perfdb_git.errors import MissingExtraError
 from perfdb_git.simulation.lanes import VisitTable
 from perfdb_git.simulation.simulate import Simulation
+from perfdb_git.simulation.ticks import Tick
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COLUMNS = ("job", "stage", "component", "lane", "ready_ps", "start_ps", "finish_ps", "wait_ps")
+_NAMES = ("job", "stage", "component", "lane")
+_TIMES = ("ready", "start", "finish", "wait")
 
 _CHUNK = 50_000
 # What makes a spreadsheet take a text for a formula.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def columns_of(tick: Tick) -> tuple[str, ...]:
+    """Names of the columns: those of times end in the unit of their integers."""
+    return (*_NAMES, *(f"{time}_{tick.name}" for time in _TIMES))
 
 
 def write_csv(simulation: Simulation, table: VisitTable, stream: TextIO) -> None:
@@ -35,12 +42,13 @@ def write_csv(simulation: Simulation, table: VisitTable, stream: TextIO) -> None
         Opened with ``newline=""``.
     """
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    header = columns_of(simulation.plan.model.tick)
+    writer.writerow(header)
     stages = [_cell(stage.stage.name) for stage in simulation.plan.stages]
     components = [_cell(name) for name in simulation.plan.components]
     for first in range(0, len(table), _CHUNK):
-        columns = {name: column[first : first + _CHUNK] for name, column in _numbers(table).items()}
-        rows = zip(*(columns[name].tolist() for name in COLUMNS), strict=True)
+        columns = (column[first : first + _CHUNK].tolist() for column in _numbers(table))
+        rows = zip(*columns, strict=True)
         writer.writerows(
             (job, stages[stage], components[component], *rest)
             for job, stage, component, *rest in rows
@@ -73,26 +81,20 @@ def write_parquet(simulation: Simulation, table: VisitTable, path: Path) -> None
         "stage": [stage.stage.name for stage in simulation.plan.stages],
         "component": list(simulation.plan.components),
     }
+    header = columns_of(simulation.plan.model.tick)
     columns = {
         name: pa.DictionaryArray.from_arrays(pa.array(column.astype("int32")), names[name])
         if name in names
         else pa.array(column)
-        for name, column in _numbers(table).items()
+        for name, column in zip(header, _numbers(table), strict=True)
     }
-    pq.write_table(pa.table({name: columns[name] for name in COLUMNS}), path)
+    pq.write_table(pa.table(columns), path)
 
 
-def _numbers(table: VisitTable) -> dict[str, NDArray[np.int64]]:
-    return {
-        "job": table.job,
-        "stage": table.stage,
-        "component": table.component,
-        "lane": table.lane,
-        "ready_ps": table.ready_ps,
-        "start_ps": table.start_ps,
-        "finish_ps": table.finish_ps,
-        "wait_ps": table.start_ps - table.ready_ps,
-    }
+def _numbers(table: VisitTable) -> tuple[NDArray[np.int64], ...]:
+    """Return the columns in the order of their names."""
+    names = (table.job, table.stage, table.component, table.lane)
+    return (*names, table.ready, table.start, table.finish, table.start - table.ready)
 
 
 def _cell(name: str) -> str:

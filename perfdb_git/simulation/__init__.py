@@ -1,1 +1,1 @@
-"""Exact simulation of pipelines on timing profiles, in integer picoseconds."""
+"""Exact simulation of pipelines on timing profiles, in integer picoseconds or femtoseconds."""

@@ -1,4 +1,4 @@
-"""Arrival times on the picosecond grid, made block by block so that no run must hold them all."""
+"""Arrival times on the grid, made block by block so that no run must hold them all."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 
 from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.model.pipeline import Arrivals
-from perfdb_git.simulation.service_time import PS_PER_NS, on_grid
+from perfdb_git.simulation.ticks import PICOSECOND, PS_PER_NS, TICK_LIMIT, Tick
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Ticks = NDArray[np.int64]
-
-TICK_LIMIT = 2**63
-"""Ticks are int64: no event may reach this one (106.75 days)."""
 
 _NS_PER_UNIT = {
     "ps": Fraction(1, 1000),
@@ -33,30 +30,30 @@ _FORMS = "batch, interval:TIME, list:TIME,TIME,... or closed-loop:WINDOW, such a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalTimes:
-    """When each job arrives, in ps.
+    """When each job arrives, in ticks.
 
     Parameters
     ----------
     n_jobs : int
         The number of jobs.
-    interval_ps : Fraction
+    interval : Fraction
         Job i arrives at i * interval, rounded once for each job (no drift). 0 is a batch.
-    times_ps : ndarray of int64, shape (n_jobs,), or None
+    times : ndarray of int64, shape (n_jobs,), or None
         Ascending; takes the place of the interval.
     window : int or None
         Jobs of a closed loop; the others arrive when one completes.
     """
 
     n_jobs: int
-    interval_ps: Fraction = Fraction(0)
-    times_ps: Ticks | None = None
+    interval: Fraction = Fraction(0)
+    times: Ticks | None = None
     window: int | None = None
 
-    def last_ps(self) -> int:
+    def last(self) -> int:
         """Return the last arrival that is known before the run."""
-        if self.times_ps is not None:
-            return int(self.times_ps[-1])
-        return on_grid(self.interval_ps * (self.n_jobs - 1))
+        if self.times is not None:
+            return int(self.times[-1])
+        return round(self.interval * (self.n_jobs - 1))
 
     def block(self, first: int, last: int) -> Ticks:
         """Arrival times of an open run.
@@ -73,15 +70,15 @@ class ArrivalTimes:
         """
         import numpy as np
 
-        if self.times_ps is not None:
-            return self.times_ps[first:last]
-        whole, rest = divmod(self.interval_ps, 1)
+        if self.times is not None:
+            return self.times[first:last]
+        whole, rest = divmod(self.interval, 1)
         jobs = np.arange(first, last, dtype=np.int64)
         times: Ticks = jobs * whole
         if not rest:
             return times
         if last * rest.denominator * 2 >= TICK_LIMIT:
-            exact = [on_grid(job * self.interval_ps) for job in range(first, last)]
+            exact = [round(job * self.interval) for job in range(first, last)]
             return np.array(exact, dtype=np.int64)
         floors, remainders = np.divmod(jobs * rest.numerator, rest.denominator)
         times += floors
@@ -92,7 +89,7 @@ class ArrivalTimes:
 
 
 def arrival_times(
-    arrivals: Arrivals, n_jobs: int, *, document: str
+    arrivals: Arrivals, n_jobs: int, *, document: str, tick: Tick = PICOSECOND
 ) -> tuple[ArrivalTimes, Sequence[int] | None]:
     """Arrival times of a pipeline's jobs.
 
@@ -104,11 +101,13 @@ def arrival_times(
         The number of jobs.
     document : str
         For messages.
+    tick : Tick
+        The grid.
 
     Returns
     -------
     times : ArrivalTimes
-        In ps.
+        In ticks.
     order : sequence of int or None
         For each job its place in an explicit list; ``None`` where jobs keep their order.
 
@@ -119,26 +118,26 @@ def arrival_times(
     """
     order: list[int] | None = None
     if arrivals.kind == "interval" and arrivals.interval_ns is not None:
-        times = ArrivalTimes(n_jobs=n_jobs, interval_ps=Fraction(arrivals.interval_ns) * PS_PER_NS)
+        times = ArrivalTimes(n_jobs=n_jobs, interval=Fraction(arrivals.interval_ns) * tick.per_ns)
     elif arrivals.kind == "list" and arrivals.times_ns is not None:
-        ticks = [on_grid(Fraction(time) * PS_PER_NS) for time in arrivals.times_ns]
-        _guard(max(ticks), document)
+        ticks = [tick.on_grid(Fraction(time) * PS_PER_NS) for time in arrivals.times_ns]
+        _guard(max(ticks), tick, document)
         # Stable: jobs of one tick keep the order in which they are listed.
         order = sorted(range(len(ticks)), key=ticks.__getitem__)
         times = listed_arrivals([ticks[place] for place in order])
     else:
         times = ArrivalTimes(n_jobs=n_jobs, window=arrivals.window)
-    _guard(times.last_ps(), document)
+    _guard(times.last(), tick, document)
     return times, order
 
 
-def listed_arrivals(times_ps: Sequence[int] | Ticks) -> ArrivalTimes:
+def listed_arrivals(times: Sequence[int] | Ticks) -> ArrivalTimes:
     """Arrivals at explicit times.
 
     Parameters
     ----------
-    times_ps : sequence of int or ndarray of int64, shape (n_jobs,)
-        Ascending, at least 0, in ps.
+    times : sequence of int or ndarray of int64, shape (n_jobs,)
+        Ascending, at least 0, in ticks.
 
     Raises
     ------
@@ -147,18 +146,19 @@ def listed_arrivals(times_ps: Sequence[int] | Ticks) -> ArrivalTimes:
     """
     import numpy as np
 
-    array = np.asarray(times_ps, dtype=np.int64)
+    array = np.asarray(times, dtype=np.int64)
     if array.ndim != 1 or not len(array) or array[0] < 0 or bool((np.diff(array) < 0).any()):
         raise ValueError("arrival times ascend from at least 0, and there is at least one")
-    return ArrivalTimes(n_jobs=len(array), times_ps=array)
+    return ArrivalTimes(n_jobs=len(array), times=array)
 
 
-def _guard(last_ps: int, document: str) -> None:
-    if last_ps >= TICK_LIMIT:
+def _guard(last: int, tick: Tick, document: str) -> None:
+    if last >= TICK_LIMIT:
         raise InvalidInputError(
-            "an arrival lies beyond 2**63 ps (106.75 days)",
+            f"an arrival lies beyond {tick.limit}",
             code="time-overflow",
             document=document,
+            remedy=tick.remedy,
         )
 
 

@@ -25,7 +25,7 @@ class CriticalPath:
     """
 
     rows: tuple[int, ...]
-    arrival_ps: int
+    arrival: int
 
 
 def critical_path(table: VisitTable, *, window: int | None = None) -> CriticalPath:
@@ -45,11 +45,11 @@ def critical_path(table: VisitTable, *, window: int | None = None) -> CriticalPa
     """
     previous = _previous_on_lane(table)
     n_stages = table.n_stages
-    finishes = table.finish_ps[n_stages - 1 :: n_stages]
+    finishes = table.finish[n_stages - 1 :: n_stages]
     # The completion number k releases job `window` + k.
     completions = [] if window is None else _in_completion_order(finishes)
     free_jobs = len(finishes) if window is None else window
-    ready, start = table.ready_ps.tolist(), table.start_ps.tolist()
+    ready, start = table.ready.tolist(), table.start.tolist()
     row = int(finishes.argmax()) * n_stages + n_stages - 1
     rows = [row]
     while True:
@@ -65,14 +65,14 @@ def critical_path(table: VisitTable, *, window: int | None = None) -> CriticalPa
         rows.append(row)
     arrival = ready[row]
     rows.reverse()
-    return CriticalPath(rows=tuple(rows), arrival_ps=arrival)
+    return CriticalPath(rows=tuple(rows), arrival=arrival)
 
 
 def _previous_on_lane(table: VisitTable) -> list[int]:
     """For each visit the row of the visit before it on its lane, -1 for the first."""
     import numpy as np
 
-    keys = (table.stage, table.job, table.ready_ps, table.lane, table.component)
+    keys = (table.stage, table.job, table.ready, table.lane, table.component)
     order = np.lexsort(keys)
     same_lane = (np.diff(table.component[order]) == 0) & (np.diff(table.lane[order]) == 0)
     previous = np.full(len(table), -1, dtype=np.int64)

@@ -31,7 +31,7 @@ class VisitTable:
         Visits of each job.
     job, stage, component, lane : ndarray of int64, shape (n_visits,)
         Job number; indices of stage, component and lane.
-    ready_ps, start_ps, finish_ps : ndarray of int64, shape (n_visits,)
+    ready, start, finish : ndarray of int64, shape (n_visits,)
         When the job was ready for the stage, when its service began and ended.
     """
 
@@ -41,9 +41,9 @@ class VisitTable:
     stage: Ticks
     component: Ticks
     lane: Ticks
-    ready_ps: Ticks
-    start_ps: Ticks
-    finish_ps: Ticks
+    ready: Ticks
+    start: Ticks
+    finish: Ticks
 
     def __len__(self) -> int:
         return len(self.job)
@@ -140,9 +140,9 @@ def _gathered(model: TickModel, engine: Engine, end: int) -> VisitTable:
         stage=np.tile(np.arange(model.n_stages, dtype=np.int64), end),
         component=np.tile(np.array(model.routes, dtype=np.int64), end),
         lane=np.zeros(end * model.n_stages, dtype=np.int64),
-        ready_ps=ready.ravel(),
-        start_ps=start.ravel(),
-        finish_ps=finish.ravel(),
+        ready=ready.ravel(),
+        start=start.ravel(),
+        finish=finish.ravel(),
     )
 
 
@@ -155,9 +155,9 @@ def _labelled(model: TickModel, table: VisitTable) -> VisitTable:
         if lanes == 1:
             continue
         # Handling order: by ready time, job, stage.
-        keys = (table.stage[places], table.job[places], table.ready_ps[places])
+        keys = (table.stage[places], table.job[places], table.ready[places])
         handled = places[np.lexsort(keys)]
-        table.lane[handled] = LaneLabeller(lanes).label(table.finish_ps[handled])
+        table.lane[handled] = LaneLabeller(lanes).label(table.finish[handled])
     return table
 
 
@@ -170,7 +170,7 @@ def _cut(table: VisitTable, first_job: int, last_job: int) -> VisitTable:
         stage=table.stage[rows],
         component=table.component[rows],
         lane=table.lane[rows],
-        ready_ps=table.ready_ps[rows],
-        start_ps=table.start_ps[rows],
-        finish_ps=table.finish_ps[rows],
+        ready=table.ready[rows],
+        start=table.start[rows],
+        finish=table.finish[rows],
     )

@@ -8,6 +8,7 @@ from fractions import Fraction
 from perfdb_git.model.simulation import EffectiveRate, GridError
 from perfdb_git.simulation.service_time import DIMENSIONS
 from perfdb_git.simulation.stage_plans import StagePlan
+from perfdb_git.simulation.ticks import PICOSECOND, Tick
 
 GRID_TOLERANCE = Fraction(1, 10_000)
 """Relative rounding error of a service above which a run warns."""
@@ -50,10 +51,10 @@ def effective_rates(plan: StagePlan) -> tuple[EffectiveRate, ...]:
 
 
 def grid_error(plans: Sequence[StagePlan]) -> GridError:
-    """What rounding to whole picoseconds changed, see `GridError`."""
+    """What rounding to whole ticks changed, see `GridError`."""
     worst, worst_stage, bound = Fraction(), None, Fraction()
     for plan in plans:
-        errors = [abs(service.ps - service.exact_ps) for service in plan.services]
+        errors = [abs(service.error_ps) for service in plan.services]
         bound += plan.total(errors)
         for service, error in zip(plan.services, errors, strict=True):
             if error and error / service.exact_ps > worst:
@@ -63,11 +64,13 @@ def grid_error(plans: Sequence[StagePlan]) -> GridError:
 
 def mean_rounding_error(plan: StagePlan) -> float:
     """What the grid adds to one visit of a stage in ps, the mean over all jobs."""
-    errors = [service.ps - service.exact_ps for service in plan.services]
+    errors = [service.error_ps for service in plan.services]
     return float(plan.total(errors) / sum(plan.counts))
 
 
-def rate_warnings(plans: Sequence[StagePlan], grid: GridError) -> Iterator[str]:
+def rate_warnings(
+    plans: Sequence[StagePlan], grid: GridError, tick: Tick = PICOSECOND
+) -> Iterator[str]:
     """Yield a sentence for each stage whose fixed latency hides its rate, and for a coarse grid.
 
     Fixed latency holds a lane, so that a component described as a wire passes far fewer packets
@@ -87,7 +90,8 @@ def rate_warnings(plans: Sequence[StagePlan], grid: GridError) -> Iterator[str]:
                 "serialiser and a many-lane delay"
             )
     if grid.worst_relative > GRID_TOLERANCE:
+        finer = "; --tick fs rounds 1,000 times finer" if tick == PICOSECOND else ""
         yield (
-            f"rounding to whole picoseconds changes the service of stage {grid.worst_stage!r} by "
-            f"{grid.worst_relative:.1e} of itself, on every visit"
+            f"rounding to whole {tick.unit} changes the service of stage {grid.worst_stage!r} by "
+            f"{grid.worst_relative:.1e} of itself, on every visit{finer}"
         )

@@ -13,8 +13,7 @@ from fractions import Fraction
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.pipeline import Work
 from perfdb_git.model.timing_profile import Component
-
-PS_PER_NS = 1000
+from perfdb_git.simulation.ticks import PICOSECOND, PS_PER_NS, Tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +44,10 @@ class ServiceTime:
     ----------
     exact_ps : Fraction
         In ps, at least 0.
-    ps : int
+    ticks : int
         The same on the grid, ties to even.
+    error_ps : Fraction
+        What rounding added, in ps.
     terms_ps : Mapping
         What each requested dimension takes at its declared rate, in ps, by dimension.
     fixed_ps : Fraction
@@ -54,14 +55,24 @@ class ServiceTime:
     """
 
     exact_ps: Fraction
-    ps: int
+    ticks: int
+    error_ps: Fraction
     terms_ps: Mapping[str, Fraction]
     fixed_ps: Fraction
 
-
-def on_grid(exact_ps: Fraction) -> int:
-    """Round a time in ps to the grid, ties to even."""
-    return round(exact_ps)
+    @classmethod
+    def rounded(
+        cls, exact_ps: Fraction, tick: Tick, *, terms_ps: Mapping[str, Fraction], fixed_ps: Fraction
+    ) -> ServiceTime:
+        """Return an exact time with its place on a grid."""
+        ticks = tick.on_grid(exact_ps)
+        return cls(
+            exact_ps=exact_ps,
+            ticks=ticks,
+            error_ps=Fraction(ticks, tick.per_ps) - exact_ps,
+            terms_ps=terms_ps,
+            fixed_ps=fixed_ps,
+        )
 
 
 def work_terms(component: Component, work: Work) -> Iterator[tuple[str, Fraction | None]]:
@@ -75,7 +86,13 @@ def work_terms(component: Component, work: Work) -> Iterator[tuple[str, Fraction
 
 
 def service_time(
-    component: Component, work: Work, *, component_name: str, stage: str, document: str
+    component: Component,
+    work: Work,
+    *,
+    component_name: str,
+    stage: str,
+    document: str,
+    tick: Tick = PICOSECOND,
 ) -> ServiceTime:
     """Time that one visit holds its lane.
 
@@ -87,6 +104,8 @@ def service_time(
         What the visit asks for.
     component_name, stage, document : str
         For messages.
+    tick : Tick
+        The grid.
 
     Raises
     ------
@@ -111,12 +130,10 @@ def service_time(
                 remedy=f"give the component a {rate_field}, or take {dimension} off the stage",
             )
         terms[dimension] = term
-    serial = component.resource_mode == "serial"
-    dynamic = sum(terms.values(), Fraction()) if serial else max(terms.values(), default=Fraction())
     scale = Fraction(component.calibration_scale)
     fixed = scale * Fraction(component.fixed_latency_ns) * PS_PER_NS
     fixed += Fraction(component.calibration_offset_ns) * PS_PER_NS
-    exact = fixed + scale * dynamic
+    exact = fixed + scale * _dynamic(component, terms)
     if exact < 0:
         raise InvalidInputError(
             f"{where} would take {float(exact / PS_PER_NS):g} ns: its calibration offset "
@@ -125,10 +142,18 @@ def service_time(
             document=document,
             remedy="the work lies outside the range in which the calibration holds",
         )
-    return ServiceTime(exact_ps=exact, ps=on_grid(exact), terms_ps=terms, fixed_ps=fixed)
+    return ServiceTime.rounded(exact, tick, terms_ps=terms, fixed_ps=fixed)
 
 
-def given_service_time(service_ns: Fraction, *, stage: str, document: str) -> ServiceTime:
+def _dynamic(component: Component, terms: Mapping[str, Fraction]) -> Fraction:
+    if component.resource_mode == "serial":
+        return sum(terms.values(), Fraction())
+    return max(terms.values(), default=Fraction())
+
+
+def given_service_time(
+    service_ns: Fraction, *, stage: str, document: str, tick: Tick = PICOSECOND
+) -> ServiceTime:
     """Time of a visit that was resolved from a query.
 
     Parameters
@@ -137,6 +162,8 @@ def given_service_time(service_ns: Fraction, *, stage: str, document: str) -> Se
         In ns.
     stage, document : str
         For messages.
+    tick : Tick
+        The grid.
 
     Raises
     ------
@@ -150,4 +177,4 @@ def given_service_time(service_ns: Fraction, *, stage: str, document: str) -> Se
             code="negative-service-time",
             document=document,
         )
-    return ServiceTime(exact_ps=exact, ps=on_grid(exact), terms_ps={}, fixed_ps=exact)
+    return ServiceTime.rounded(exact, tick, terms_ps={}, fixed_ps=exact)

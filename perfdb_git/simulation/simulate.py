@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from perfdb_git.errors import UsageError
 from perfdb_git.model.pipeline import Arrivals, Pipeline
-from perfdb_git.model.simulation import ResolvedService, SimulationSummary
+from perfdb_git.model.simulation import ResolvedService, SimulationSummary, TickName
 from perfdb_git.model.timing_profile import TimingProfile
 from perfdb_git.simulation.documents import ReadDocument
 from perfdb_git.simulation.engine import start_engine
@@ -17,6 +17,7 @@ from perfdb_git.simulation.stage_plans import PipelinePlan, plan_pipeline
 from perfdb_git.simulation.statistics import collect
 from perfdb_git.simulation.summary import summarise
 from perfdb_git.simulation.tick_model import Engine
+from perfdb_git.simulation.ticks import tick_named
 
 RECORDED_VISITS = 1_000_000
 """Visits up to which a run keeps them all, for the critical path, lanes and waits."""
@@ -64,6 +65,7 @@ def simulate(
     answers: Mapping[str, ResolvedService] | None = None,
     factors: Mapping[str, Fraction] | None = None,
     recorded_visits: int = RECORDED_VISITS,
+    tick: TickName = "ps",
 ) -> Simulation:
     """Run a pipeline on a profile until it is drained.
 
@@ -79,6 +81,8 @@ def simulate(
         Factors on every service of a component, by its name.
     recorded_visits : int
         Visits up to which the critical path, lane use and wait percentiles are worked out.
+    tick : str
+        The grid: ``ps``, or ``fs``, which is 1,000 times finer and ends after 2.56 hours.
 
     Raises
     ------
@@ -86,9 +90,9 @@ def simulate(
         If the documents do not fit each other (``unknown-component``, ``missing-rate``,
         ``negative-service-time``, ``unresolved-query``) or the run the grid (``time-overflow``).
     UsageError
-        If there are too many visits (``too-many-visits``).
+        If there are too many visits (``too-many-visits``), or there is no such ``tick``.
     """
-    plan = plan_pipeline(profile, pipeline, answers=answers, factors=factors)
+    plan = plan_pipeline(profile, pipeline, answers=answers, factors=factors, tick=tick_named(tick))
     model = plan.model
     engine = start_engine(model, document=pipeline.document)
     statistics = collect(model, engine)

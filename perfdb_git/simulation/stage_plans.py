@@ -11,15 +11,15 @@ from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.pipeline import Pipeline, Stage, Work
 from perfdb_git.model.simulation import ResolvedService
 from perfdb_git.model.timing_profile import Component, TimingProfile
-from perfdb_git.simulation.arrivals import TICK_LIMIT, arrival_times
+from perfdb_git.simulation.arrivals import arrival_times
 from perfdb_git.simulation.documents import ReadDocument
 from perfdb_git.simulation.service_time import (
     ServiceTime,
     given_service_time,
-    on_grid,
     service_time,
 )
 from perfdb_git.simulation.tick_model import TickModel
+from perfdb_git.simulation.ticks import PICOSECOND, TICK_LIMIT, Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -65,8 +65,8 @@ class StagePlan:
         import numpy as np
 
         if self.by_job is None:
-            return self.services[0].ps
-        grid = np.array([service.ps for service in self.services], dtype=np.int64)
+            return self.services[0].ticks
+        grid = np.array([service.ticks for service in self.services], dtype=np.int64)
         chosen: Ticks = grid[np.array(self.by_job, dtype=np.int64)]
         return chosen
 
@@ -86,6 +86,7 @@ def plan_pipeline(
     *,
     answers: Mapping[str, ResolvedService] | None = None,
     factors: Mapping[str, Fraction] | None = None,
+    tick: Tick = PICOSECOND,
 ) -> PipelinePlan:
     """Services, lanes and arrivals of a pipeline on a profile.
 
@@ -99,6 +100,8 @@ def plan_pipeline(
         The resolved service of each ``query`` stage, by stage name.
     factors : Mapping or None
         Factors on every service of a component, by its name: what a sensitivity varies.
+    tick : Tick
+        The grid of its times.
 
     Raises
     ------
@@ -106,10 +109,9 @@ def plan_pipeline(
         If a component is unknown, a rate is missing, a query has no answer, or a service time is
         negative or beyond the grid.
     """
-    times, order = arrival_times(
-        pipeline.value.jobs.arrivals, pipeline.value.jobs.number, document=pipeline.document
-    )
-    builder = _Builder(profile, pipeline, answers or {}, factors or {}, order)
+    jobs = pipeline.value.jobs
+    times, order = arrival_times(jobs.arrivals, jobs.number, document=pipeline.document, tick=tick)
+    builder = _Builder(profile, pipeline, answers or {}, factors or {}, order, tick)
     plans = tuple(builder.plan(index) for index in range(len(pipeline.value.stages)))
     components = tuple(dict.fromkeys(plan.stage.component for plan in plans))
     places = {name: place for place, name in enumerate(components)}
@@ -118,6 +120,7 @@ def plan_pipeline(
         routes=tuple(places[plan.stage.component] for plan in plans),
         services=tuple(plan.ticks() for plan in plans),
         arrivals=times,
+        tick=tick,
     )
     return PipelinePlan(stages=plans, components=components, model=model)
 
@@ -129,6 +132,7 @@ class _Builder:
     answers: Mapping[str, ResolvedService]
     factors: Mapping[str, Fraction]
     order: Sequence[int] | None
+    tick: Tick
 
     def plan(self, index: int) -> StagePlan:
         stage = self.pipeline.value.stages[index]
@@ -137,7 +141,10 @@ class _Builder:
         if stage.work is None:
             answer = self._answer(stage, index)
             one = given_service_time(
-                answer.service_ns, stage=stage.name, document=self.pipeline.document
+                answer.service_ns,
+                stage=stage.name,
+                document=self.pipeline.document,
+                tick=self.tick,
             )
             return StagePlan(
                 stage=stage,
@@ -214,25 +221,26 @@ class _Builder:
             component_name=stage.component,
             stage=stage.name,
             document=self.pipeline.document,
+            tick=self.tick,
         )
         return self._adjusted(one, stage)
 
     def _adjusted(self, service: ServiceTime, stage: Stage) -> ServiceTime:
         factor = self.factors.get(stage.component, _ONE)
         if factor != 1:
-            exact = service.exact_ps * factor
-            service = ServiceTime(
-                exact_ps=exact,
-                ps=on_grid(exact),
+            service = ServiceTime.rounded(
+                service.exact_ps * factor,
+                self.tick,
                 terms_ps=service.terms_ps,
                 fixed_ps=service.fixed_ps * factor,
             )
-        if service.ps >= TICK_LIMIT:
+        if service.ticks >= TICK_LIMIT:
             raise InvalidInputError(
                 f"stage {stage.name!r} on component {stage.component!r} takes "
-                f"{_shown(service.exact_ps)} ps; times lie below 2**63 ps (106.75 days)",
+                f"{_shown(service.exact_ps)} ps; times lie below {self.tick.limit}",
                 code="time-overflow",
                 document=self.pipeline.document,
+                remedy=self.tick.remedy,
             )
         return service
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perfdb_git.model.simulation import LatencySummary
 from perfdb_git.simulation.percentiles import Distribution, nearest_rank, ranked
 from perfdb_git.simulation.tick_model import Block, Engine, TickModel, exact_sum
+from perfdb_git.simulation.ticks import Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -22,21 +23,21 @@ KEPT_LATENCIES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatistics:
-    """Sums and extremes of a run, in ps.
+    """Sums and extremes of a run, in ticks.
 
     Parameters
     ----------
-    makespan_ps : int
+    makespan : int
         The last finish.
-    waits_ps, waits_max_ps : tuple of int, shape (n_stages,)
+    waits, waits_max : tuple of int, shape (n_stages,)
         Sum and maximum over jobs of start - ready.
     latency : LatencySummary
-        Of the jobs, from arrival to last finish.
+        Of the jobs, from arrival to last finish, in ps.
     """
 
-    makespan_ps: int
-    waits_ps: tuple[int, ...]
-    waits_max_ps: tuple[int, ...]
+    makespan: int
+    waits: tuple[int, ...]
+    waits_max: tuple[int, ...]
     latency: LatencySummary
 
 
@@ -74,10 +75,10 @@ def collect(
         makespan = max(makespan, int(block.finishes.max()))
         sink.add(block)
     return RunStatistics(
-        makespan_ps=makespan,
-        waits_ps=tuple(waits),
-        waits_max_ps=tuple(waits_max),
-        latency=sink.summary(engine),
+        makespan=makespan,
+        waits=tuple(waits),
+        waits_max=tuple(waits_max),
+        latency=sink.summary(engine, model.tick),
     )
 
 
@@ -91,12 +92,12 @@ class _KeptLatencies:
         rows = slice(block.first_job, block.first_job + len(block.arrivals))
         self._latencies[rows] = block.finishes - block.arrivals
 
-    def summary(self, _engine: Engine) -> LatencySummary:
+    def summary(self, _engine: Engine, tick: Tick) -> LatencySummary:
         values = self._latencies
         total, count = exact_sum(values), len(values)
         inner = [nearest_rank(fraction, count) for fraction in _FRACTIONS]
         low, p50, p95, p99, high = ranked(values, [0, *inner, count - 1])
-        return LatencySummary(min=low, mean=total / count, p50=p50, p95=p95, p99=p99, max=high)
+        return _latency_summary(tick, total / count, (low, p50, p95, p99, high))
 
 
 class _CountedLatencies:
@@ -106,18 +107,18 @@ class _CountedLatencies:
     def add(self, block: Block) -> None:
         self._distribution.add(block.finishes - block.arrivals)
 
-    def summary(self, engine: Engine) -> LatencySummary:
+    def summary(self, engine: Engine, tick: Tick) -> LatencySummary:
         def again() -> Iterator[Ticks]:
             for block in engine.blocks():
                 yield block.finishes - block.arrivals
 
         found = self._distribution
         p50, p95, p99 = found.percentiles(_FRACTIONS, again)
-        return LatencySummary(
-            min=found.min,
-            mean=found.total / found.count,
-            p50=p50,
-            p95=p95,
-            p99=p99,
-            max=found.max,
-        )
+        mean = found.total / found.count
+        return _latency_summary(tick, mean, (found.min, p50, p95, p99, found.max))
+
+
+def _latency_summary(tick: Tick, mean: float, ranks: tuple[int, ...]) -> LatencySummary:
+    """Return latencies in ps."""
+    low, p50, p95, p99, high = map(tick.ps, ranks)
+    return LatencySummary(min=low, mean=mean / tick.per_ps, p50=p50, p95=p95, p99=p99, max=high)

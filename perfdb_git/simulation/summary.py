@@ -35,8 +35,6 @@ from perfdb_git.simulation.tick_model import Engine
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
 
-PS_PER_S = 10**12
-
 MAX_REPORTED_LANES = 4096
 """Lanes in use at a component up to which each is reported."""
 
@@ -72,8 +70,9 @@ class _Summariser:
         self._engine = engine
         self._statistics = statistics
         self._table = table
-        self._makespan = statistics.makespan_ps
-        self._busy = [plan.model.busy_ps(stage) for stage in range(plan.model.n_stages)]
+        self._makespan = statistics.makespan
+        self._tick = plan.model.tick
+        self._busy = [plan.model.busy(stage) for stage in range(plan.model.n_stages)]
         self._stages_of: list[list[int]] = [[] for _ in plan.components]
         for stage, component in enumerate(plan.model.routes):
             self._stages_of[component].append(stage)
@@ -89,12 +88,11 @@ class _Summariser:
             if self._table is None
             else critical_path(self._table, window=model.arrivals.window)
         )
-        steps = None if path is None else self._steps(path)
-        throughput = model.n_jobs * PS_PER_S / self._makespan if self._makespan else None
+        throughput = model.n_jobs * self._tick.per_s / self._makespan if self._makespan else None
         return SimulationSummary(
             jobs=model.n_jobs,
             visits=model.n_jobs * model.n_stages,
-            makespan_ps=self._makespan,
+            makespan_ps=self._tick.ps(self._makespan),
             throughput_jobs_per_s=throughput,
             latency_ps=self._statistics.latency,
             stages=tuple(self._stage(index, one) for index, one in enumerate(stages)),
@@ -103,14 +101,15 @@ class _Summariser:
             ),
             bottleneck=None if capacity is None else capacity.component,
             capacity=capacity,
-            critical_path=steps,
-            path_arrival_ps=None if path is None else path.arrival_ps,
-            path_shares=None if steps is None else self._shares(steps),
+            critical_path=None if path is None else self._steps(path),
+            path_arrival_ps=None if path is None else self._tick.ps(path.arrival),
+            path_shares=None if path is None else self._shares(path),
             grid_error=grid,
             evidence_class=_weakest(map(_evidence, stages)),
             uncertainty_pct=_uncertainty(stages),
             engine=self._engine.name,
-            warnings=tuple(rate_warnings(stages, grid)),
+            warnings=tuple(rate_warnings(stages, grid, self._tick)),
+            tick=self._tick.name,
         )
 
     def _capacity(self) -> Capacity | None:
@@ -125,17 +124,17 @@ class _Summariser:
                     least = capacity, name
         if least is None:
             return None
-        return Capacity(jobs_per_s=float(least[0] * PS_PER_S), component=least[1])
+        return Capacity(jobs_per_s=float(least[0] * self._tick.per_s), component=least[1])
 
     def _stage(self, index: int, plan: StagePlan) -> StageUse:
         answer = plan.answer
         return StageUse(
             name=plan.stage.name,
             component=plan.stage.component,
-            service_ps=plan.services[0].ps if plan.by_job is None else None,
-            busy_ps=self._busy[index],
-            wait_ps=self._statistics.waits_ps[index],
-            wait_max_ps=self._statistics.waits_max_ps[index],
+            service_ps=self._tick.ps(plan.services[0].ticks) if plan.by_job is None else None,
+            busy_ps=self._tick.ps(self._busy[index]),
+            wait_ps=self._tick.ps(self._statistics.waits[index]),
+            wait_max_ps=self._tick.ps(self._statistics.waits_max[index]),
             rounding_error_ps=mean_rounding_error(plan),
             rates=effective_rates(plan),
             answer=None
@@ -155,14 +154,15 @@ class _Summariser:
         plans = [self._plan.stages[stage] for stage in stages]
         lanes = model.lanes[index]
         busy = sum(self._busy[stage] for stage in stages)
-        wait = sum(self._statistics.waits_ps[stage] for stage in stages)
+        wait = sum(self._statistics.waits[stage] for stage in stages)
+        longest = max(self._statistics.waits_max[stage] for stage in stages)
         return ComponentUse(
             name=name,
             lanes=lanes,
             visits=model.n_jobs * len(stages),
-            busy_ps=busy,
-            wait_ps=wait,
-            wait_max_ps=max(self._statistics.waits_max_ps[stage] for stage in stages),
+            busy_ps=self._tick.ps(busy),
+            wait_ps=self._tick.ps(wait),
+            wait_max_ps=self._tick.ps(longest),
             wait_percentiles_ps=self._wait_percentiles(index),
             utilisation=busy / (lanes * self._makespan) if self._makespan else 0.0,
             queue_length=wait / self._makespan if self._makespan else 0.0,
@@ -177,10 +177,10 @@ class _Summariser:
         if table is None or self._rows is None:
             return None
         rows = self._rows[component]
-        waits: Ticks = table.start_ps[rows] - table.ready_ps[rows]
+        waits: Ticks = table.start[rows] - table.ready[rows]
         count = len(waits)
         inner = [nearest_rank(Fraction(part, 100), count) for part in (50, 95)]
-        p50, p95, high = ranked(waits, [*inner, count - 1])
+        p50, p95, high = map(self._tick.ps, ranked(waits, [*inner, count - 1]))
         return WaitPercentiles(p50=p50, p95=p95, max=high)
 
     def _lane_use(self, component: int) -> tuple[LaneUse, ...] | None:
@@ -196,12 +196,12 @@ class _Summariser:
             return None
         visits = np.bincount(places)
         busy = np.zeros(len(lanes), dtype=np.int64)
-        np.add.at(busy, places, table.finish_ps[rows] - table.start_ps[rows])
+        np.add.at(busy, places, table.finish[rows] - table.start[rows])
         return tuple(
             LaneUse(
                 lane=lane,
                 visits=count,
-                busy_ps=time,
+                busy_ps=self._tick.ps(time),
                 utilisation=time / self._makespan if self._makespan else 0.0,
             )
             for lane, count, time in zip(
@@ -213,10 +213,13 @@ class _Summariser:
         table = self._table
         assert table is not None
         rows = list(path.rows)
-        columns = (table.job, table.stage, table.lane, table.start_ps, table.finish_ps)
+        columns = (table.job, table.stage, table.lane)
+        times = (table.start, table.finish)
         steps = []
         for job, stage, lane, start, finish in zip(
-            *(column[rows].tolist() for column in columns), strict=True
+            *(column[rows].tolist() for column in columns),
+            *(self._tick.each_ps(column[rows].tolist()) for column in times),
+            strict=True,
         ):
             one = self._plan.stages[stage].stage
             steps.append(
@@ -231,22 +234,28 @@ class _Summariser:
             )
         return tuple(steps)
 
-    def _shares(self, steps: tuple[PathStep, ...]) -> tuple[PathShare, ...]:
+    def _shares(self, path: CriticalPath) -> tuple[PathShare, ...]:
         """Shares of the path, the largest first."""
-        service = dict.fromkeys(self._plan.components, 0)
-        visits = dict.fromkeys(self._plan.components, 0)
-        for step in steps:
-            service[step.component] += step.finish_ps - step.start_ps
-            visits[step.component] += 1
+        table = self._table
+        assert table is not None
+        rows = list(path.rows)
+        service = [0] * len(self._plan.components)
+        visits = [0] * len(self._plan.components)
+        durations = table.finish[rows] - table.start[rows]
+        for component, duration in zip(
+            table.component[rows].tolist(), durations.tolist(), strict=True
+        ):
+            service[component] += duration
+            visits[component] += 1
         shares = (
             PathShare(
                 component=name,
-                visits=visits[name],
-                service_ps=service[name],
-                share=service[name] / self._makespan if self._makespan else 0.0,
+                visits=visits[place],
+                service_ps=self._tick.ps(service[place]),
+                share=service[place] / self._makespan if self._makespan else 0.0,
             )
-            for name in self._plan.components
-            if visits[name]
+            for place, name in enumerate(self._plan.components)
+            if visits[place]
         )
         return tuple(sorted(shares, key=lambda share: (-share.service_ps, share.component)))
 

@@ -14,7 +14,13 @@ from fractions import Fraction
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.frozen import FrozenMap
 from perfdb_git.model.pipeline import Pipeline
-from perfdb_git.model.simulation import ResolvedService, Sensitivity, SweepPoint
+from perfdb_git.model.simulation import (
+    Picoseconds,
+    ResolvedService,
+    Sensitivity,
+    SweepPoint,
+    TickName,
+)
 from perfdb_git.model.timing_profile import RATE_FIELDS, Component, TimingProfile
 from perfdb_git.simulation.documents import ReadDocument
 from perfdb_git.simulation.simulate import simulate
@@ -66,12 +72,13 @@ def sweep(
     axis: SweepAxis,
     *,
     answers: Mapping[str, ResolvedService] | None = None,
+    tick: TickName = "ps",
 ) -> Iterator[SweepPoint]:
     """Run the pipeline once for each value of a field.
 
     Parameters
     ----------
-    profile, pipeline, answers
+    profile, pipeline, answers, tick
         As for `simulate`.
     axis : SweepAxis
         What varies. All its values are checked before anything runs.
@@ -85,7 +92,8 @@ def sweep(
     """
     changed = [_changed(profile, axis, value) for value in axis.values]
     for value, one in zip(axis.values, changed, strict=True):
-        yield SweepPoint(value=value, summary=simulate(one, pipeline, answers=answers).summary)
+        run = simulate(one, pipeline, answers=answers, tick=tick)
+        yield SweepPoint(value=value, summary=run.summary)
 
 
 def _changed(
@@ -130,12 +138,13 @@ def sensitivities(
     pipeline: ReadDocument[Pipeline],
     *,
     answers: Mapping[str, ResolvedService] | None = None,
+    tick: TickName = "ps",
 ) -> tuple[Sensitivity, ...]:
     """Change of the makespan for 1 % more and 1 % less of each used component's services.
 
     Parameters
     ----------
-    profile, pipeline, answers
+    profile, pipeline, answers, tick
         As for `simulate`.
 
     Returns
@@ -149,8 +158,10 @@ def sensitivities(
         As `simulate`.
     """
 
-    def makespan(factors: Mapping[str, Fraction]) -> int:
-        run = simulate(profile, pipeline, answers=answers, factors=factors, recorded_visits=0)
+    def makespan(factors: Mapping[str, Fraction]) -> Picoseconds:
+        run = simulate(
+            profile, pipeline, answers=answers, factors=factors, recorded_visits=0, tick=tick
+        )
         return run.summary.makespan_ps
 
     base = makespan({})
@@ -163,8 +174,8 @@ def sensitivities(
                 component=name,
                 slower_ps=slower,
                 faster_ps=faster,
-                slower_pct=100 * slower / base if base else 0.0,
-                faster_pct=100 * faster / base if base else 0.0,
+                slower_pct=float(100 * slower / base) if base else 0.0,
+                faster_pct=float(100 * faster / base) if base else 0.0,
             )
         )
-    return tuple(sorted(rows, key=lambda row: (-abs(row.slower_ps), row.component)))
+    return tuple(sorted(rows, key=lambda row: (-abs(Fraction(row.slower_ps)), row.component)))

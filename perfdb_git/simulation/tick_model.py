@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from perfdb_git.errors import InvalidInputError
-from perfdb_git.simulation.arrivals import TICK_LIMIT, ArrivalTimes
+from perfdb_git.simulation.arrivals import ArrivalTimes
+from perfdb_git.simulation.ticks import PICOSECOND, TICK_LIMIT, Tick
 
 if TYPE_CHECKING:
     from perfdb_git.simulation.arrivals import Ticks
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickModel:
-    """A pipeline in ps.
+    """A pipeline in ticks.
 
     Parameters
     ----------
@@ -24,16 +25,19 @@ class TickModel:
     routes : tuple of int, shape (n_stages,)
         The component that each stage visits.
     services : tuple, shape (n_stages,)
-        Service time of each stage in ps: one int for every job, or an ndarray of int64, shape
+        Service time of each stage in ticks: one int for every job, or an ndarray of int64, shape
         (n_jobs,).
     arrivals : ArrivalTimes
         The jobs.
+    tick : Tick
+        What a tick is. Engines need not know.
     """
 
     lanes: tuple[int, ...]
     routes: tuple[int, ...]
     services: tuple[int | Ticks, ...]
     arrivals: ArrivalTimes
+    tick: Tick = PICOSECOND
 
     @property
     def n_jobs(self) -> int:
@@ -55,7 +59,7 @@ class TickModel:
             visits[route] += self.n_jobs
         return tuple(map(min, self.lanes, visits))
 
-    def busy_ps(self, stage: int) -> int:
+    def busy(self, stage: int) -> int:
         """Return the sum of a stage's services over all jobs."""
         service = self.services[stage]
         if isinstance(service, int):
@@ -76,20 +80,21 @@ class TickModel:
             With code ``time-overflow``.
         """
         # At every tick before the end some job is served, or none has arrived yet.
-        end = self.arrivals.last_ps() + sum(self.busy_ps(stage) for stage in range(self.n_stages))
+        end = self.arrivals.last() + sum(self.busy(stage) for stage in range(self.n_stages))
         if end >= TICK_LIMIT:
+            remedy = "run fewer jobs or smaller work"
             raise InvalidInputError(
-                f"{self.n_jobs} jobs might end after 2**63 ps (106.75 days): the last arrival plus "
-                f"all services is {float(end):.3g} ps",
+                f"{self.n_jobs} jobs might end after {self.tick.limit}: the last arrival plus all "
+                f"services is {float(end):.3g} {self.tick.name}",
                 code="time-overflow",
                 document=document,
-                remedy="run fewer jobs or smaller work",
+                remedy=f"{remedy}; {self.tick.remedy}" if self.tick.remedy else remedy,
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The schedule of consecutive jobs, in ps; arrays are reused for the next block.
+    """The schedule of consecutive jobs, in ticks; arrays are reused for the next block.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ def memory_child() -> None:
         lanes=LANES,
         routes=ROUTES,
         services=SERVICES,
-        arrivals=ArrivalTimes(n_jobs=2, interval_ps=INTERVAL),
+        arrivals=ArrivalTimes(n_jobs=2, interval=INTERVAL),
     )
     # Imports what is imported late.
     collect(small, FeedForwardEngine(small))
@@ -114,7 +114,7 @@ def memory_child() -> None:
         lanes=LANES,
         routes=ROUTES,
         services=SERVICES,
-        arrivals=ArrivalTimes(n_jobs=MEMORY_JOBS, interval_ps=INTERVAL),
+        arrivals=ArrivalTimes(n_jobs=MEMORY_JOBS, interval=INTERVAL),
     )
     seconds = cpu_seconds(lambda: collect(model, FeedForwardEngine(model)))
     print(peak_mb() - start, seconds)
@@ -132,7 +132,7 @@ def main() -> int:
         return 0
     fast, slow = tandem(N_JOBS), re_entrant(N_JOBS // 4)
     few = tandem(options.simpy_jobs)
-    ours = collect(few, FeedForwardEngine(few)).makespan_ps
+    ours = collect(few, FeedForwardEngine(few)).makespan
     theirs = last_finish_by_simpy(few, options.simpy_jobs)
     if ours != theirs:
         print(f"the schedules differ: {ours} against SimPy's {theirs}", file=sys.stderr)

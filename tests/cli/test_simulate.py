@@ -267,6 +267,43 @@ def test_the_warning_about_fixed_latency(evidence: Evidence) -> None:
     assert data["grid_error"]["worst_relative"] > 0
 
 
+def test_a_finer_tick(shipped: Evidence) -> None:
+    coarse = data_of(shipped.perfdb(*RUN, "--json"))
+    assert "tick" not in coarse
+    assert data_of(shipped.perfdb(*RUN, "--tick", "ps", "--json")) == coarse
+    fine = data_of(shipped.perfdb(*RUN, "--tick", "fs", "--json"))
+    assert fine == {**coarse, "tick": "fs"}
+    cycle = [{"name": "cycle", "component": "A", "work": {"cycles": 1}}]
+    put_small(shipped, cycle, jobs={"count": 3}, clock_mhz=3100)
+    small = (*SMALL, "--worktree")
+    assert "of itself, on every visit; --tick fs rounds" in " ".join(
+        shipped.perfdb(*small).out.split()
+    )
+    text = shipped.perfdb(*small, "--tick", "fs").out
+    assert text.startswith("0.9677 ns   makespan of 3 jobs (967.743 ps)\n")
+    assert "grid         1 fs; rounding changed a service by at most 1.1e-06 of " in text
+    assert "warning" not in text
+    table = shipped.path.parent / "out.csv"
+    options = ("--sensitivity", "--sweep", "A.lanes=1,3", "--events", str(table), "--json")
+    data = data_of(shipped.perfdb(*small, "--tick", "fs", *options))
+    assert (data["tick"], data["makespan_ps"], data["warnings"]) == ("fs", 967.743, [])
+    assert data["stages"][0]["service_ps"] == 322.581
+    assert [row["makespan_ps"] for row in data["sweep"]["rows"]] == [967.743, 322.581]
+    assert data["sensitivity"][0]["slower_ps"] == 9.675
+    assert table.read_text().splitlines()[::3] == [
+        *("job,stage,component,lane,ready_fs,start_fs,finish_fs,wait_fs",),
+        *("2,cycle,A,0,0,645162,967743,645162",),
+    ]
+    late = shipped.perfdb(*small, "--tick", "fs", "--arrivals", "list:9224s")
+    assert late.status == 3
+    assert "2**63 fs (2.56 h)" in late.err
+    assert "--tick ps" in late.err
+    assert shipped.perfdb(*small, "--tick", "ns").status == 2
+    snapshot = PerformanceDatabase.open(shipped.path, cache_directory=shipped.cache).worktree()
+    run = snapshot.simulate("small", "small", tick="fs")
+    assert (run.summary.tick, str(run.summary.makespan_ps)) == ("fs", "967.743")
+
+
 # --- files ---
 
 

@@ -24,7 +24,7 @@ def test_an_interval_is_rounded_for_each_job() -> None:
     for _ in range(200):
         digits = generator.randint(0, 12)
         interval = Fraction(generator.randint(0, 10**6), 10**digits)
-        times = ArrivalTimes(n_jobs=500, interval_ps=interval)
+        times = ArrivalTimes(n_jobs=500, interval=interval)
         first = generator.randrange(500)
         block = times.block(first, 500)
         assert block.dtype == np.int64
@@ -33,7 +33,7 @@ def test_an_interval_is_rounded_for_each_job() -> None:
 
 def test_a_long_decimal_does_not_overflow_on_the_way() -> None:
     interval = Fraction(Decimal("1.234567890123456789012"))
-    times = ArrivalTimes(n_jobs=1000, interval_ps=interval)
+    times = ArrivalTimes(n_jobs=1000, interval=interval)
     assert times.block(990, 1000).tolist() == [round(interval * n) for n in range(990, 1000)]
 
 

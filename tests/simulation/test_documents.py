@@ -226,8 +226,8 @@ def test_work_per_job_follows_the_job_through_the_sort() -> None:
         },
     )
     table = simulate(profile, pipeline).visits()
-    assert table.start_ps.tolist() == [0, 100_000]
-    assert table.finish_ps.tolist() == [1_000, 107_000]
+    assert table.start.tolist() == [0, 100_000]
+    assert table.finish.tolist() == [1_000, 107_000]
 
 
 def test_jobs_can_be_replaced() -> None:

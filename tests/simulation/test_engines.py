@@ -30,9 +30,9 @@ def rows_of(table: VisitTable) -> list[Row]:
         table.stage,
         table.component,
         table.lane,
-        table.ready_ps,
-        table.start_ps,
-        table.finish_ps,
+        table.ready,
+        table.start,
+        table.finish,
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -104,8 +104,8 @@ def test_the_critical_path_is_that_of_the_reference() -> None:
             (v.job, v.stage, v.component, v.lane, v.ready, v.start, v.finish) for v in expected
         ]
         services = sum(row[6] - row[5] for row in found)
-        assert path.arrival_ps == arrival
-        assert services + arrival == int(table.finish_ps.max())
+        assert path.arrival == arrival
+        assert services + arrival == int(table.finish.max())
 
 
 @pytest.mark.parametrize("shape", ["tandem", "re-entrant", "closed", "work-per-job", "anything"])
@@ -163,13 +163,13 @@ def check_little(rows: list[Row], model: TickModel, engine: Engine) -> None:
     statistics = collect(model, engine)
     sojourns = round(statistics.latency.mean * model.n_jobs)
     assert area == sojourns == sum(finishes[job] - arrivals[job] for job in arrivals)
-    services = sum(model.busy_ps(stage) for stage in range(model.n_stages))
-    assert sum(statistics.waits_ps) + services == sojourns
-    assert statistics.makespan_ps == end
+    services = sum(model.busy(stage) for stage in range(model.n_stages))
+    assert sum(statistics.waits) + services == sojourns
+    assert statistics.makespan == end
     waits = [0] * model.n_stages
     for row in rows:
         waits[row[1]] = max(waits[row[1]], row[5] - row[4])
-    assert statistics.waits_max_ps == tuple(waits)
+    assert statistics.waits_max == tuple(waits)
 
 
 def test_a_one_lane_tandem_has_its_closed_form() -> None:
@@ -185,7 +185,7 @@ def test_a_one_lane_tandem_has_its_closed_form() -> None:
             arrivals=(0,) * n_jobs,
         )
         model = model_of(batch)
-        makespan = collect(model, FeedForwardEngine(model)).makespan_ps
+        makespan = collect(model, FeedForwardEngine(model)).makespan
         assert makespan == sum(services) + (n_jobs - 1) * max(services)
 
 
@@ -201,7 +201,7 @@ def test_faster_components_never_end_a_tandem_later() -> None:
             arrivals=case.arrivals,
         )
         ends = [
-            collect(model, FeedForwardEngine(model)).makespan_ps
+            collect(model, FeedForwardEngine(model)).makespan
             for model in map(model_of, (case, changed))
         ]
         assert ends[1] <= ends[0]

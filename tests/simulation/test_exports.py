@@ -23,8 +23,9 @@ from perfdb_git.errors import MissingExtraError, UsageError
 from perfdb_git.model.pipeline import Arrivals
 from perfdb_git.reports.gantt_svg import MAX_BARS, gantt_jobs, gantt_svg
 from perfdb_git.reports.timeline_trace import rounded_ns, timeline_trace
-from perfdb_git.reports.visit_events import COLUMNS, write_csv, write_parquet
+from perfdb_git.reports.visit_events import columns_of, write_csv, write_parquet
 from perfdb_git.simulation.simulate import Simulation, simulate, with_jobs
+from perfdb_git.simulation.ticks import PICOSECOND
 from tests.simulation.simulation_fixtures import pipeline_of, profile_of, simple
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -154,7 +155,7 @@ def test_csv() -> None:
     stream = io.StringIO(newline="")
     write_csv(simulation, simulation.visits(1, 2), stream)
     rows = list(csv.reader(io.StringIO(stream.getvalue())))
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == columns_of(PICOSECOND)
     assert rows[1:] == [
         ["1", "s0", "'=A", "0", "0", "4000", "8000", "4000"],
         ["1", "s1", "B", "0", "8000", "8000", "9000", "0"],
@@ -167,8 +168,8 @@ def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "visits.parquet"
     write_parquet(simulation, simulation.visits(), path)
     table = parquet.read_table(path)
-    assert tuple(table.column_names) == COLUMNS
-    assert table["finish_ps"].to_pylist() == simulation.visits().finish_ps.tolist()
+    assert tuple(table.column_names) == columns_of(PICOSECOND)
+    assert table["finish_ps"].to_pylist() == simulation.visits().finish.tolist()
     assert table["stage"].to_pylist()[:5] == ["s0", "s1", "s2", "s3", "s0"]
 
 

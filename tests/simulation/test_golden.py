@@ -39,8 +39,8 @@ def visits_ns(simulation: Simulation) -> list[list[Any]]:
             table.job.tolist(),
             table.stage.tolist(),
             table.lane.tolist(),
-            table.start_ps.tolist(),
-            table.finish_ps.tolist(),
+            table.start.tolist(),
+            table.finish.tolist(),
             strict=True,
         )
     ]

@@ -9,14 +9,15 @@ import pytest
 
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.pipeline import Work
-from perfdb_git.simulation.service_time import on_grid, service_time
+from perfdb_git.simulation.service_time import service_time
 from perfdb_git.simulation.simulate import simulate
+from perfdb_git.simulation.ticks import PICOSECOND
 from tests.simulation.simulation_fixtures import component, pipeline_of, profile_of
 
 
 def time_of(one: object, work: Work) -> int:
     assert isinstance(one, type(component()))
-    return service_time(one, work, component_name="c", stage="s", document="d").ps
+    return service_time(one, work, component_name="c", stage="s", document="d").ticks
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_the_example_link_delivers_an_eighth_of_its_packet_rate() -> None:
 
 
 def test_rounding_is_half_even_and_happens_once() -> None:
-    assert [on_grid(Fraction(n, 2)) for n in (1, 3, 5, 7)] == [0, 2, 2, 4]
+    assert [PICOSECOND.on_grid(Fraction(n, 2)) for n in (1, 3, 5, 7)] == [0, 2, 2, 4]
     # Each term is half a ps and alone would round to 0; their sum is 1.
     one = component(
         instruction_rate_mips=Decimal(2 * 10**6),

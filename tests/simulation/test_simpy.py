@@ -73,8 +73,8 @@ def test_tie_free_cases_are_scheduled_alike() -> None:
             for job, stage, start, finish in zip(
                 table.job.tolist(),
                 table.stage.tolist(),
-                table.start_ps.tolist(),
-                table.finish_ps.tolist(),
+                table.start.tolist(),
+                table.finish.tolist(),
                 strict=True,
             )
         }
