@@ -37,8 +37,11 @@ class Packing:
 
     def unpack(self, packed: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return counts and sums, each of the shape of ``packed``."""
-        counts = np.rint(packed * (1 / self.unit))
-        return counts, packed - counts * self.unit
+        counts = packed * (1 / self.unit)
+        np.rint(counts, out=counts)
+        sums = counts * -self.unit
+        sums += packed
+        return counts, sums
 
 
 def packing_for(n_rows: int) -> Packing:

@@ -109,8 +109,8 @@ class Boosting:
     def grow(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int16]]:
         """Add a tree; return its features, thresholds and leaves."""
         settings = self._settings
-        rows = _drawn(self._draws, len(self._target), settings.row_fraction)
-        columns = _drawn(self._draws, len(self._codes), settings.feature_fraction)
+        rows = _drawn_rows(self._draws, len(self._target), settings.row_fraction)
+        columns = _drawn_columns(self._draws, len(self._codes), settings.feature_fraction)
         residual = self._target - (self.offset + self.scale * self._sums)
         seen, codes = residual, self._codes
         if columns is not None:
@@ -254,8 +254,18 @@ def _canonical_order(codes: NDArray[np.uint8], target: NDArray[np.float64]) -> N
     return order
 
 
-def _drawn(draws: np.random.Generator, count: int, fraction: float) -> NDArray[np.intp] | None:
-    """Draw a sorted subset without repeats; ``None`` stands for all."""
+def _drawn_rows(draws: np.random.Generator, count: int, fraction: float) -> NDArray[np.intp] | None:
+    """Draw each row with that probability, at least one; ``None`` stands for all."""
+    if fraction >= 1:
+        return None
+    drawn = draws.random(count)
+    return np.flatnonzero(drawn <= max(fraction, float(drawn.min())))
+
+
+def _drawn_columns(
+    draws: np.random.Generator, count: int, fraction: float
+) -> NDArray[np.intp] | None:
+    """Draw that share of the columns, at least one, ascending; ``None`` stands for all."""
     if fraction >= 1:
         return None
     wanted = max(1, round(count * fraction))
