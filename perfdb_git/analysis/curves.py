@@ -7,6 +7,8 @@ to believe it is the caller's decision.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -210,16 +212,16 @@ def fit_step_table(size: ArrayLike, value: ArrayLike, n_steps: int) -> StepTable
 def fit_log_log_curve(size: ArrayLike, value: ArrayLike, *, smooth: bool = True) -> LogLogCurve:
     """Fit a log-log curve through the median of every size.
 
-    With ``smooth``, a running median over three neighbouring sizes replaces the values where its
-    paired gain in cross-validation exceeds two standard errors: then single outliers would
-    otherwise be interpolated as if they were the curve.
+    With ``smooth``, a running median over three neighbouring sizes, or the best ascending curve,
+    replaces the values where its paired gain in cross-validation exceeds two standard errors (the
+    larger gain of the two): else noise would be interpolated as if it were the curve.
 
     Parameters
     ----------
     size, value : array_like
         Positive, shape ``(n_samples,)``, any order, repeats allowed.
     smooth : bool
-        Whether the running median may be chosen.
+        Whether the two rivals may be chosen.
 
     Returns
     -------
@@ -230,11 +232,18 @@ def fit_log_log_curve(size: ArrayLike, value: ArrayLike, *, smooth: bool = True)
     ------
     ValueError
         For shapes that do not fit or numbers that are not positive.
+
+    Notes
+    -----
+    Source of the ascending curve: Barlow et al., Statistical inference under order restrictions,
+    Wiley 1972 (pool adjacent violators).
     """
     sizes, values = medians_by_size(size, value)
     at, logs = np.log(sizes), np.log(values)
-    if smooth and _running_median_gains(at, logs):
-        logs = _running_median(logs)
+    rivals = (_running_median, _ascending) if smooth and len(sizes) >= _LEAST_CV_SIZES else ()
+    gains = [_significant_gain(at, logs, rival) for rival in rivals]
+    if max(gains, default=0.0) > 0:
+        logs = rivals[int(np.argmax(gains))](logs)
         values = np.exp(logs)
     return LogLogCurve(
         sizes=sizes,
@@ -276,9 +285,27 @@ def _running_median(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate((logs[:1], inner, logs[-1:]))
 
 
-def _running_median_gains(at: NDArray[np.float64], logs: NDArray[np.float64]) -> bool:
-    if len(at) < _LEAST_CV_SIZES:
-        return False
+def _ascending(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest sequence by squared error that never falls."""
+    means: list[float] = []
+    counts: list[int] = []
+    for value in logs.tolist():
+        mean, count = value, 1
+        while means and means[-1] > mean:
+            total = count + counts[-1]
+            mean = (mean * count + means.pop() * counts.pop()) / total
+            count = total
+        means.append(mean)
+        counts.append(count)
+    return np.repeat(np.array(means), counts)
+
+
+def _significant_gain(
+    at: NDArray[np.float64],
+    logs: NDArray[np.float64],
+    rival: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+) -> float:
+    """Return the rival's mean gain in absolute log error; 0 within two standard errors."""
     # Every tenth inner size is left out in turn, so that each has measured neighbours; the ends
     # always stay, for beyond them neither form interpolates.
     inner = np.arange(1, len(at) - 1)
@@ -287,12 +314,12 @@ def _running_median_gains(at: NDArray[np.float64], logs: NDArray[np.float64]) ->
         tested = inner[inner % _CV_FOLDS == fold]
         known = np.delete(np.arange(len(at)), tested)
         errors = [
-            np.abs(np.interp(at[tested], at[known], form(logs[known])) - logs[tested])
-            for form in (np.asarray, _running_median)
+            np.abs(np.interp(at[tested], at[known], values) - logs[tested])
+            for values in (logs[known], rival(logs[known]))
         ]
         gains[tested - 1] = errors[0] - errors[1]
-    error = float(gains.std(ddof=1)) / np.sqrt(len(gains))
-    return bool(float(gains.mean()) > _STANDARD_ERRORS * error)
+    gain, error = float(gains.mean()), float(gains.std(ddof=1)) / math.sqrt(len(gains))
+    return gain if gain > _STANDARD_ERRORS * error else 0.0
 
 
 def _end_slope(
@@ -307,4 +334,4 @@ def _end_slope(
 
 
 def _count_near(distance: NDArray[np.float64]) -> int:
-    return min(64, int((distance <= _TAIL_OCTAVES * np.log(2)).sum()))
+    return min(64, int((distance <= _TAIL_OCTAVES * math.log(2)).sum()))

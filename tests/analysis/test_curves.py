@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize
 
 from perfdb_git.analysis.curves import (
+    _ascending,
     fit_affine,
     fit_log_log_curve,
     fit_step_table,
@@ -108,6 +109,23 @@ def test_running_median_is_taken_for_outliers_and_left_for_smooth_curves() -> No
     ]
     assert errors[0] < 0.5 * errors[1]
     assert chosen.values[[0, -1]] == pytest.approx(spoilt[[0, -1]])
+
+
+def test_an_ascending_curve_is_taken_where_noise_is_everywhere() -> None:
+    draws = np.random.default_rng(2)
+    size = np.geomspace(1, 30, 300)
+    truth = 10 + size
+    value = truth * np.exp(draws.normal(0, 0.2, 300))
+    chosen, plain = fit_log_log_curve(size, value), fit_log_log_curve(size, value, smooth=False)
+    assert (np.diff(chosen.values) >= 0).all() and (np.diff(plain.values) < 0).any()
+    errors = [np.abs(np.log(curve.predict(size) / truth)).mean() for curve in (chosen, plain)]
+    assert errors[0] < 0.4 * errors[1]
+
+
+def test_the_ascending_curve_agrees_with_a_library() -> None:
+    logs = np.random.default_rng(4).normal(size=200).cumsum() / 5
+    expected = optimize.isotonic_regression(logs).x
+    assert _ascending(logs) == pytest.approx(expected, rel=1e-12)
 
 
 def test_end_slopes_withstand_a_single_outlier() -> None:
