@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MOST_BINS = 256
+FEW_ROWS = 1024
+"""Up to so many rows, few large numpy calls beat many small ones, for codes and for trees."""
+
+_FEW_AT_ONCE = 16
+
 _LUMP = 2.0
 """Bins' worth of rows from which one value gets a bin of its own."""
 
@@ -29,6 +34,7 @@ class QuantileBins:
 
     edges: NDArray[np.float32]
     edge_counts: NDArray[np.uint8]
+    _table: list[NDArray[np.float32]] = field(default_factory=list, repr=False, init=False)
 
     def per_feature(self) -> list[NDArray[np.float32]]:
         """Return the edges of each feature, ``n_features`` arrays."""
@@ -56,6 +62,8 @@ class QuantileBins:
             Shape ``(n_features, n_samples)``: one contiguous row a feature.
         """
         values = np.ascontiguousarray(features.T, dtype=np.float32)
+        if values.shape[1] <= FEW_ROWS:
+            return self._few_codes(values)
         codes = np.zeros(values.shape, np.uint8)
         above = np.empty(values.shape[1], np.bool_)
         # Counting edges beats a binary search here: no branch to mispredict, and vectorised.
@@ -63,6 +71,16 @@ class QuantileBins:
             for edge in edges:
                 np.greater(row, edge, out=above)
                 np.add(code, above.view(np.uint8), out=code)
+        return codes
+
+    def _few_codes(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Compare with all edges at once: few numpy calls, but every feature pays for the most."""
+        if not self._table:
+            self._table.append(self.padded()[:, None, :])
+        codes = np.empty(values.shape, np.uint8)
+        for start in range(0, values.shape[1], _FEW_AT_ONCE):
+            above = values[:, start : start + _FEW_AT_ONCE, None] > self._table[0]
+            np.add.reduce(above, axis=2, dtype=np.uint8, out=codes[:, start : start + _FEW_AT_ONCE])
         return codes
 
 

@@ -14,16 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perfdb_git.analysis.quantile_bins import QuantileBins
+from perfdb_git.analysis.quantile_bins import FEW_ROWS, QuantileBins
 
 DEEPEST = 8
 """Levels of a tree at most: the number of a leaf fits into one byte."""
 
 _BLOCK = 16384
 """Rows at a time: long enough to hide the cost of a numpy call, short enough for the cache."""
-
-_FEW = 192
-"""Up to so many rows, all trees at once are faster than tree by tree."""
 
 _FEW_AT_ONCE = 16
 
@@ -32,7 +29,6 @@ _FEW_AT_ONCE = 16
 class _SingleTables:
     """What the evaluation of few rows needs, made once."""
 
-    edges: NDArray[np.float32]
     questions: NDArray[np.intp]
     thresholds: NDArray[np.uint8]
     first_leaves: NDArray[np.intp]
@@ -131,15 +127,11 @@ class SymmetricTrees:
         rows = np.atleast_2d(table)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             raise ValueError(f"features of shape {table.shape}: need {self.n_features} columns")
-        sums = self._few_sums(rows) if len(rows) <= _FEW else self._many_sums(rows)
-        return np.asarray(self.offset + self.scale * sums).reshape(table.shape[:-1])
-
-    def _many_sums(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
         sums = np.empty(len(rows), np.int64)
         for start in range(0, len(rows), _BLOCK):
             codes = self.bins.encode(rows[start : start + _BLOCK])
             sums[start : start + _BLOCK] = self.leaf_sums(codes)
-        return sums
+        return np.asarray(self.offset + self.scale * sums).reshape(table.shape[:-1])
 
     def predict_codes(self, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the predictions for byte codes, shape ``(n_samples,)``.
@@ -153,7 +145,7 @@ class SymmetricTrees:
         return np.asarray(self.offset + self.scale * self.leaf_sums(codes))
 
     def leaf_sums(self, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Return the sums of the leaves for byte codes, tree by tree.
+        """Return the sums of the leaves for byte codes.
 
         Parameters
         ----------
@@ -165,6 +157,8 @@ class SymmetricTrees:
         ndarray of int64
             Shape ``(n_samples,)``, in units of ``scale``.
         """
+        if codes.shape[1] <= FEW_ROWS:
+            return self._few_sums(codes)
         columns = list(codes)
         sums = np.zeros(codes.shape[1], np.int64)
         thresholds = [list(row) for row in self.thresholds]
@@ -174,16 +168,16 @@ class SymmetricTrees:
             sums += leaves.take(leaf_numbers(columns, asked, limits))
         return sums
 
-    def _few_sums(self, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _few_sums(self, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Ask all questions of all trees at once."""
         if not self._few:
             self._few.append(self._single_tables())
         tables = self._few[0]
+        rows = np.ascontiguousarray(codes.T)
         sums = np.empty(len(rows), np.int64)
         for start in range(0, len(rows), _FEW_AT_ONCE):
-            values = rows[start : start + _FEW_AT_ONCE].astype(np.float32)
-            above = values[:, :, None] > tables.edges
-            codes = np.add.reduce(above, axis=2, dtype=np.uint8)
-            answers = codes.take(tables.questions, axis=1) > tables.thresholds
+            some = rows[start : start + _FEW_AT_ONCE]
+            answers = some.take(tables.questions, axis=1) > tables.thresholds
             numbers = np.packbits(answers, axis=1)
             leaves = tables.leaves.take(numbers + tables.first_leaves)
             sums[start : start + _FEW_AT_ONCE] = np.add.reduce(leaves, axis=1, dtype=np.int64)
@@ -197,7 +191,6 @@ class SymmetricTrees:
         thresholds = np.full((n_trees, DEEPEST), 255, np.uint8)
         thresholds[:, DEEPEST - depth :] = self.thresholds
         return _SingleTables(
-            self.bins.padded(),
             questions.ravel(),
             thresholds.ravel(),
             np.arange(n_trees, dtype=np.intp) * 2**depth,

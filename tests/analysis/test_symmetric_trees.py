@@ -99,12 +99,13 @@ def test_one_tree_without_shrinkage_gives_means_of_its_leaves() -> None:
 
 @pytest.mark.parametrize("depth", [1, 3, 8])
 def test_batch_single_and_slow_evaluation_agree_exactly(depth: int) -> None:
-    features, target = surface(900)
+    features, target = surface(1200)
     model = fit_symmetric_trees(features, target, TreeSettings(rounds=30, depth=depth))
     batch = model.predict(features)
     assert (batch == model.predict_codes(model.bins.encode(features))).all()
-    assert (batch[:150] == model.predict(features[:150])).all()
-    for row in range(0, 900, 45):
+    for few in (150, 1024, 1025):
+        assert (batch[:few] == model.predict(features[:few])).all()
+    for row in range(0, 1200, 60):
         slow = model.offset + model.scale * slow_sums(model, features[row])
         assert model.predict(features[row]) == slow == batch[row]
     assert model.predict(features[:0]).shape == (0,)
