@@ -136,6 +136,8 @@ def fit_gaussian_process(
     Returns
     -------
     GaussianProcess
+        The same for any order of the rows; the last bits follow the linear algebra library and
+        its number of threads.
 
     Raises
     ------
@@ -147,8 +149,6 @@ def fit_gaussian_process(
     Source: Rasmussen & Williams, Gaussian Processes for Machine Learning, MIT Press 2006,
     algorithm 2.1 and equations 4.17, 5.8 and 5.9.
     """
-    from scipy.optimize import minimize
-
     table, wanted = _checked(inputs, target)
     order = np.lexsort((wanted, *table.T[::-1]))
     table, wanted = table[order], wanted[order]
@@ -156,27 +156,7 @@ def fit_gaussian_process(
     target_center, target_spread = float(wanted.mean()), float(_spreads(wanted[:, None])[0])
     rows, values = (table - centers) / spreads, (wanted - target_center) / target_spread
     squares = (rows[:, None, :] - rows[None, :, :]).transpose(2, 0, 1) ** 2
-    ranges = [_LENGTH_RANGE] * table.shape[1] + [_SIGNAL_RANGE, _NUGGET_RANGE]
-    bounds = np.log(np.array(ranges))
-    draws = np.random.Generator(np.random.PCG64(seed))
-    best, best_loss = np.zeros(0), math.inf
-    for attempt in range(max(1, restarts)):
-        start = np.log(np.array([1.0] * table.shape[1] + [1.0, 1e-2]))
-        if attempt:
-            start += (draws.random(len(start)) - 0.5) * np.log(100.0)
-        found = minimize(
-            _negative_log_likelihood,
-            np.clip(start, bounds[:, 0], bounds[:, 1]),
-            args=(squares, values),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-        )
-        if float(found.fun) < best_loss:
-            best, best_loss = np.asarray(found.x), float(found.fun)
-    if not len(best):
-        raise ValueError("no starting point has a finite likelihood")
-    hyper = np.exp(best)
+    hyper = _likeliest(squares, values, max(1, restarts), seed)
     covariance = hyper[-2] * _matern(_distances(rows, rows, hyper[:-2]))
     covariance[np.diag_indices(len(rows))] += hyper[-1]
     return GaussianProcess(
@@ -190,6 +170,35 @@ def fit_gaussian_process(
         target_center=target_center,
         target_spread=target_spread,
     )
+
+
+def _likeliest(
+    squares: NDArray[np.float64], values: NDArray[np.float64], restarts: int, seed: int
+) -> NDArray[np.float64]:
+    """Return length scales, signal variance and nugget, shape ``(n_inputs + 2,)``."""
+    from scipy.optimize import minimize
+
+    n_inputs = len(squares)
+    bounds = np.log(np.array([_LENGTH_RANGE] * n_inputs + [_SIGNAL_RANGE, _NUGGET_RANGE]))
+    draws = np.random.Generator(np.random.PCG64(seed))
+    best, best_loss = np.zeros(0), math.inf
+    for attempt in range(restarts):
+        start = np.log(np.array([1.0] * n_inputs + [1.0, 1e-2]))
+        if attempt:
+            start += (draws.random(len(start)) - 0.5) * math.log(100.0)
+        found = minimize(
+            _negative_log_likelihood,
+            np.clip(start, bounds[:, 0], bounds[:, 1]),
+            args=(squares, values),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+        )
+        if float(found.fun) < best_loss:
+            best, best_loss = np.asarray(found.x), float(found.fun)
+    if not len(best):
+        raise ValueError("no starting point has a finite likelihood")
+    return np.asarray(np.exp(best))
 
 
 def _negative_log_likelihood(
