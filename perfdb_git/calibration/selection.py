@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -247,11 +247,7 @@ def select_records(
     pinned = None if record_sets is None else frozenset(record_sets)
     blocks: list[RecordBlock] = []
     retracted: list[str] = []
-    seen: set[str] = set()
-    for view in _views(snapshot, selection):
-        if pinned is not None and view.sha256 not in pinned:
-            continue
-        seen.add(view.sha256)
+    for view in _views(snapshot, selection, pinned):
         block = _selected(snapshot, view, selection)
         if block is None:
             continue
@@ -262,12 +258,6 @@ def select_records(
             if len(block.rows):
                 retracted += [record_id(view.sha256, number) for number in gone.numbers.tolist()]
         blocks.append(_without(block, left_out))
-    if pinned is not None and not pinned <= seen:
-        raise NoEvidenceError(
-            f"record set {min(pinned - seen)} is not among the selected series",
-            code="missing-record-set",
-            remedy="name a snapshot that has it",
-        )
     selected = SelectedRecords(blocks, retracted)
     if not len(selected):
         raise NoEvidenceError(
@@ -295,14 +285,27 @@ def require_facts(names: Collection[str]) -> None:
             )
 
 
-def _views(snapshot: EvidenceSnapshot, selection: RecordSelection) -> Iterator[IndexedRecordSet]:
-    for key in snapshot.series_keys():
-        if (
-            key.device == selection.device
-            and key.operation in selection.operations
-            and key.kind in selection.kinds
-        ):
-            yield from snapshot.record_sets(key)
+def _views(
+    snapshot: EvidenceSnapshot, selection: RecordSelection, pinned: frozenset[str] | None
+) -> list[IndexedRecordSet]:
+    """Return the record sets of the selected series, only the pinned ones where some are."""
+    views = [
+        view
+        for key in snapshot.series_keys()
+        if key.device == selection.device
+        and key.operation in selection.operations
+        and key.kind in selection.kinds
+        for view in snapshot.record_sets(key)
+        if pinned is None or view.sha256 in pinned
+    ]
+    missing = (pinned or frozenset()) - {view.sha256 for view in views}
+    if missing:
+        raise NoEvidenceError(
+            f"record set {min(missing)} is not among the selected series",
+            code="missing-record-set",
+            remedy="name a snapshot that has it",
+        )
+    return views
 
 
 def _selected(
