@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from perfdb_git.checks.calibration_checks import CALIBRATIONS
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.document_checks import (
     CANONICAL_BYTES,
@@ -21,6 +22,7 @@ from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
 from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
 from perfdb_git.checks.references import DUPLICATES, REFERENCES
 from perfdb_git.checks.rules import Check
+from perfdb_git.checks.split_checks import SPLITS
 from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.schemas import SchemaStore
@@ -40,6 +42,8 @@ CHECKS: tuple[Check, ...] = (
     VOCABULARY_CHECK,
     POLICIES,
     SYSTEM_PROFILES,
+    SPLITS,
+    CALIBRATIONS,
     DUPLICATES,
 )
 
