@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.codec import decode
@@ -37,6 +38,15 @@ from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, WorktreeSource
+
+if TYPE_CHECKING:
+    # Imported where they are called: a resolution needs none of it.
+    from perfdb_git.model.pipeline import Arrivals, Pipeline
+    from perfdb_git.model.simulation import ResolvedService
+    from perfdb_git.model.timing_profile import TimingProfile
+    from perfdb_git.simulation.documents import ReadDocument
+    from perfdb_git.simulation.simulate import Simulation
+    from perfdb_git.storage.timing_documents import TimingDocuments
 
 DEFAULT_POLICY = "default"
 DEFAULT_REVISION = "HEAD"
@@ -208,6 +218,78 @@ class DatabaseSnapshot:
         except IndexRebuiltError:
             # The index said something else than Git and has been made anew; Git's word stands.
             return self._resolve(asked, in_force, explain=explain)
+
+    @cached_property
+    def timing_documents(self) -> TimingDocuments:
+        """Timing profiles and pipelines of the snapshot."""
+        from perfdb_git.storage.timing_documents import TimingDocuments
+
+        return TimingDocuments(self.evidence.source)
+
+    def timing_profile(self, name: str) -> ReadDocument[TimingProfile]:
+        """Return a timing profile by name or path."""
+        return self.timing_documents.timing_profile(name)
+
+    def pipeline(self, name: str) -> ReadDocument[Pipeline]:
+        """Return a pipeline by name or path."""
+        return self.timing_documents.pipeline(name)
+
+    def stage_answers(
+        self,
+        pipeline: ReadDocument[Pipeline],
+        *,
+        policy: PolicyInForce | str = DEFAULT_POLICY,
+    ) -> dict[str, ResolvedService]:
+        """Resolve the queries of a pipeline's stages at this snapshot, by stage name.
+
+        Raises
+        ------
+        InvalidInputError, NoEvidenceError
+            See `answer_stages`.
+        """
+        from perfdb_git.resolution.stage_answers import answer_stages
+
+        if all(stage.query is None for stage in pipeline.value.stages):
+            return {}
+        in_force = policy if isinstance(policy, PolicyInForce) else self.policy(policy)
+        return answer_stages(
+            pipeline, self.vocabulary, lambda query: self.resolve(query, policy=in_force)
+        )
+
+    def simulate(
+        self,
+        pipeline: str,
+        profile: str,
+        *,
+        jobs: int | None = None,
+        arrivals: Arrivals | None = None,
+        policy: PolicyInForce | str = DEFAULT_POLICY,
+    ) -> Simulation:
+        """Run a pipeline on a timing profile, both of this snapshot, until it is drained.
+
+        Parameters
+        ----------
+        pipeline, profile : str
+            Names, or paths in the repository.
+        jobs : int or None
+            The number of jobs; ``None`` keeps the pipeline's.
+        arrivals : Arrivals or None
+            When they arrive; ``None`` keeps the pipeline's.
+        policy : PolicyInForce or str
+            The policy under which stages with a query are answered.
+
+        Raises
+        ------
+        UsageError, InvalidInputError, NoEvidenceError, RepositoryUnavailableError
+            For a wrong request, wrong documents, a query without an answer, or a document that is
+            not here.
+        """
+        from perfdb_git.simulation.simulate import simulate, with_jobs
+
+        components = self.timing_profile(profile)
+        asked = with_jobs(self.pipeline(pipeline), count=jobs, arrivals=arrivals)
+        answers = self.stage_answers(asked, policy=policy)
+        return simulate(components, asked, answers=answers)
 
     def _resolve(self, asked: CostQuery, in_force: PolicyInForce, *, explain: bool) -> Resolution:
         resolver = self._resolver(in_force.policy)

@@ -17,6 +17,7 @@ from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
+from perfdb_git.storage.profile_history import ProfileHistory
 from perfdb_git.storage.record_columns import BadRowsError, ColumnData, read_columns
 from perfdb_git.storage.sources import ObjectSource, SourceFile
 
@@ -158,9 +159,18 @@ class CheckedSnapshot:
         A commit, or the files of a work tree.
     schemas : SchemaStore or None
         Judges the documents; None takes the package's own schemas.
+    history : ProfileHistory or None
+        What stood under ``profiles`` before; None leaves that unjudged.
     """
 
-    def __init__(self, source: ObjectSource, *, schemas: SchemaStore | None = None) -> None:
+    def __init__(
+        self,
+        source: ObjectSource,
+        *,
+        schemas: SchemaStore | None = None,
+        history: ProfileHistory | None = None,
+    ) -> None:
+        self.history = history
         self.schemas = SchemaStore() if schemas is None else schemas
         self._source = source
         self._kept: dict[str, CheckedDocument] = {}

@@ -20,7 +20,7 @@ PROFILE_NAME = Rule(
 )
 NAME_STANDS_TWICE = Rule(
     code="name-stands-twice",
-    documentation="A profile is JSON or YAML, not both.",
+    documentation="A profile or pipeline is JSON or YAML, not both.",
     remedy="remove one of the two files",
 )
 STEP_ORDER = Rule(

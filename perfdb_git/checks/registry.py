@@ -19,14 +19,17 @@ from perfdb_git.checks.document_checks import (
 from perfdb_git.checks.layout_checks import LAYOUT
 from perfdb_git.checks.policy_checks import POLICIES
 from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
+from perfdb_git.checks.profile_history_checks import PROFILE_HISTORY
 from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
 from perfdb_git.checks.references import DUPLICATES, REFERENCES
 from perfdb_git.checks.rules import Check
 from perfdb_git.checks.split_checks import SPLITS
+from perfdb_git.checks.timing_checks import PIPELINES, TIMING_PROFILES
 from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.findings import Finding
+from perfdb_git.storage.profile_history import ProfileHistory
 from perfdb_git.storage.sources import ObjectSource
 
 CHECKS: tuple[Check, ...] = (
@@ -44,6 +47,9 @@ CHECKS: tuple[Check, ...] = (
     SYSTEM_PROFILES,
     SPLITS,
     CALIBRATIONS,
+    TIMING_PROFILES,
+    PIPELINES,
+    PROFILE_HISTORY,
     DUPLICATES,
 )
 
@@ -58,6 +64,7 @@ def run_checks(
     ignore: Collection[str] = (),
     progress: Progress | None = None,
     schemas: SchemaStore | None = None,
+    history: ProfileHistory | None = None,
 ) -> tuple[Finding, ...]:
     """Check the evidence of a snapshot.
 
@@ -73,6 +80,9 @@ def run_checks(
         See `Progress`.
     schemas : SchemaStore or None
         Judges the documents; None takes the package's own schemas.
+    history : ProfileHistory or None
+        Earlier profiles, which a changed one must not share name and version with; None leaves
+        that unjudged.
 
     Returns
     -------
@@ -87,7 +97,7 @@ def run_checks(
         If an object of the snapshot cannot be read here.
     """
     _require_known((*select, *ignore))
-    snapshot = CheckedSnapshot(source, schemas=schemas)
+    snapshot = CheckedSnapshot(source, schemas=schemas, history=history)
     chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
     findings: list[Finding] = []
     with _no_garbage_collection():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -14,8 +15,12 @@ from perfdb_git.cli.options import (
     reading_options,
     snapshot_messages,
 )
+from perfdb_git.database import DEFAULT_REVISION
+from perfdb_git.errors import RepositoryUnavailableError
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.findings import finding_lines, has_errors, workflow_commands
+from perfdb_git.storage.git import GitStore
+from perfdb_git.storage.profile_history import ProfileHistory
 
 _HELP = """Find faults in the evidence of a snapshot: form, digests, references, names, meaning.
 
@@ -24,7 +29,11 @@ such as references, or the code of a finding, such as wrong-digest; --select and
 repeated.
 
 Checks: layout, schemas, schema-copies, canonical-bytes, digests, folders, references,
-record-contents, manifests, vocabulary, policies, system-profiles, duplicates.
+record-contents, manifests, vocabulary, policies, system-profiles, timing-profiles, pipelines,
+profile-history, duplicates.
+
+A profile that differs from an earlier commit under the same name and version is an error; the
+first parents of the commit are looked at, or for --worktree those of HEAD.
 
 \b
 Examples:
@@ -60,7 +69,11 @@ def check(
     with console.progress("checking") as progress:
         snapshot = choice.open()
         findings = run_checks(
-            snapshot.evidence.source, select=select, ignore=ignore, progress=progress
+            snapshot.evidence.source,
+            select=select,
+            ignore=ignore,
+            progress=progress,
+            history=_history(choice.repository, snapshot.commit),
         )
     if output == "github" and not console.json:
         write_out(workflow_commands(findings))
@@ -71,3 +84,15 @@ def check(
         status="findings" if has_errors(findings) else "ok",
         messages=snapshot_messages(snapshot),
     )
+
+
+def _history(repository: Path, commit: str | None) -> ProfileHistory | None:
+    """History behind a commit, or behind HEAD for uncommitted files."""
+    store = GitStore.open(repository)
+    if commit is None:
+        try:
+            commit = store.resolve_revision(DEFAULT_REVISION).commit
+        except RepositoryUnavailableError:
+            # Nothing was committed yet.
+            return None
+    return ProfileHistory(store, commit)

@@ -28,6 +28,7 @@ Examples:
   perfdb list --device h200 --at v1.0
   perfdb list --what sets --operation gemm --json
   perfdb list --what operations
+  perfdb list --what pipelines --at v1.0
 """
 
 

@@ -37,6 +37,9 @@ _COMMANDS = {
     "resolve": CommandPlace(
         "perfdb_git.cli.resolve", "resolve", "Answer one question, with its proof."
     ),
+    "simulate": CommandPlace(
+        "perfdb_git.cli.simulate", "simulate", "Run a pipeline on a timing profile."
+    ),
     "list": CommandPlace("perfdb_git.cli.listing", "list_command", "List what a snapshot holds."),
     "show": CommandPlace("perfdb_git.cli.show", "show", "Show one record, document or name."),
     "retract": CommandPlace(
@@ -53,6 +56,7 @@ _HELP = """Performance evidence in Git: ask how an operation behaves, get the an
 Examples:
   perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192
   perfdb resolve operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192 --at v1.0 --json
+  perfdb simulate submit-nic-gpu --profile cnuas-analytic-v0 --trace timeline.json
   perfdb list --device h200
   perfdb show 3f2a91c0#17
   perfdb import table --mapping vidur-mlp mlp.csv --source-revision 7d47513

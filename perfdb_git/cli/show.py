@@ -17,7 +17,10 @@ from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.showing import ShownKind, find_shown, shown_lines
 from perfdb_git.storage.index import IndexRebuiltError
 
-_HELP = """Show one record, record set, manifest, retraction, policy, profile or operation.
+_HELP = """Show one record, document, operation or dimension.
+
+Documents are record sets, manifests, retractions, policies, profiles of systems and of timing, and
+pipelines.
 
 ID is a record (the id of its record set, `#`, and its row from 0), a digest, or a name; four
 digits of a digest will do where no other one begins with them.

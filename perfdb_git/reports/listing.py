@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,9 +11,19 @@ from perfdb_git.errors import UsageError
 from perfdb_git.model.values import Scalar
 from perfdb_git.reports.quantities import counted
 from perfdb_git.reports.screen import Line, table
+from perfdb_git.reports.timing_listing import (
+    PipelineEntry,
+    TimingProfileEntry,
+    pipeline_entries,
+    pipeline_table,
+    timing_profile_entries,
+    timing_profile_table,
+)
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
-Listed: TypeAlias = Literal["series", "sets", "policies", "profiles", "operations"]
+Listed: TypeAlias = Literal[
+    "series", "sets", "policies", "profiles", "operations", "timing-profiles", "pipelines"
+]
 
 UNKNOWN = "unknown"
 _SHORT_DIGEST = 12
@@ -23,6 +33,8 @@ _SINGULAR: Mapping[str, str] = {
     "policies": "policy",
     "profiles": "profile",
     "operations": "operation",
+    "timing-profiles": "timing profile",
+    "pipelines": "pipeline",
 }
 
 
@@ -77,7 +89,7 @@ class NamedEntry:
     optional: tuple[str, ...] = ()
 
 
-Entry: TypeAlias = SeriesEntry | RecordSetEntry | NamedEntry
+Entry: TypeAlias = SeriesEntry | RecordSetEntry | NamedEntry | TimingProfileEntry | PipelineEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +127,10 @@ def make_listing(snapshot: DatabaseSnapshot, what: Listed, wanted: Mapping[str, 
         entries = _series(snapshot, wanted)
     elif what == "sets":
         entries = [_record_set(view) for view in _record_sets(snapshot, wanted)]
+    elif what == "timing-profiles":
+        entries = timing_profile_entries(snapshot)
+    elif what == "pipelines":
+        entries = pipeline_entries(snapshot)
     else:
         entries = _named(snapshot, what)
     return Listing(commit=snapshot.commit, what=what, entries=tuple(entries))
@@ -209,15 +225,15 @@ def listing_lines(listing: Listing) -> list[Line]:
     """Return a listing for people."""
     where = listing.commit or "uncommitted files of the work tree"
     if not listing.entries:
-        return [Line(f"no {listing.what} at {where}", "faint")]
+        return [Line(f"no {listing.what.replace('-', ' ')} at {where}", "faint")]
     return [*_TABLES[listing.what](listing.entries), Line(), Line(_total(listing, where), "faint")]
 
 
 def _total(listing: Listing, where: str) -> str:
-    counts = [entry.records for entry in listing.entries if not isinstance(entry, NamedEntry)]
+    counts = [e.records for e in listing.entries if isinstance(e, SeriesEntry | RecordSetEntry)]
     records = f", {counted(sum(counts), 'record')}" if counts else ""
     count = len(listing.entries)
-    noun = _SINGULAR[listing.what] if count == 1 else listing.what
+    noun = _SINGULAR[listing.what] if count == 1 else listing.what.replace("-", " ")
     return f"{count} {noun}{records} at {where}"
 
 
@@ -290,10 +306,12 @@ def _operations_table(entries: Sequence[Entry]) -> list[Line]:
     return table(["operation", "shape ([optional])"], rows, wrap=True)
 
 
-_TABLES = {
+_TABLES: Mapping[Listed, Callable[[Sequence[Entry]], list[Line]]] = {
     "series": _series_table,
     "sets": _sets_table,
     "policies": _policies_table,
     "profiles": _profiles_table,
     "operations": _operations_table,
+    "timing-profiles": timing_profile_table,
+    "pipelines": pipeline_table,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,6 +24,8 @@ ShownKind: TypeAlias = Literal[
     "retraction",
     "policy",
     "system-profile",
+    "timing-profile",
+    "pipeline",
     "operation",
     "dimension",
 ]
@@ -95,15 +97,18 @@ def find_shown(
 
 
 def _candidates(snapshot: DatabaseSnapshot, text: str) -> Iterator[tuple[ShownKind, str]]:
-    evidence = snapshot.evidence
-    if text in evidence.policies():
-        yield "policy", text
-    if text in evidence.system_profiles():
-        yield "system-profile", text
-    if text in snapshot.vocabulary.operations:
-        yield "operation", text
-    if text in snapshot.vocabulary.dimensions:
-        yield "dimension", text
+    evidence, timing = snapshot.evidence, snapshot.timing_documents
+    named: tuple[tuple[ShownKind, Container[str]], ...] = (
+        ("policy", evidence.policies()),
+        ("system-profile", evidence.system_profiles()),
+        ("timing-profile", timing.timing_profiles()),
+        ("pipeline", timing.pipelines()),
+        ("operation", snapshot.vocabulary.operations),
+        ("dimension", snapshot.vocabulary.dimensions),
+    )
+    for kind, names in named:
+        if text in names:
+            yield kind, text
     prefix = text.lower()
     if len(prefix) < MIN_PREFIX or _HEX.fullmatch(prefix) is None:
         return
@@ -129,6 +134,12 @@ def _shown(snapshot: DatabaseSnapshot, kind: ShownKind, name: str, *, rows: int)
         document, path = evidence.policy(name)[0], policy_path(name)
     elif kind == "system-profile":
         document = evidence.system_profile(name)
+    elif kind == "timing-profile":
+        path = snapshot.timing_profile(name).document
+        document = snapshot.timing_documents.stated(path)
+    elif kind == "pipeline":
+        path = snapshot.pipeline(name).document
+        document = snapshot.timing_documents.stated(path)
     elif kind == "operation":
         document = snapshot.vocabulary.operations[name]
     elif kind == "dimension":
@@ -142,7 +153,8 @@ def _shown(snapshot: DatabaseSnapshot, kind: ShownKind, name: str, *, rows: int)
         id=name,
         path=path,
         retracted=False,
-        document=encoded(document),
+        # What a timing profile or pipeline states are JSON values already.
+        document=document if isinstance(document, dict) else encoded(document),
     )
 
 

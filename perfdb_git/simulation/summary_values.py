@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.json_value import MAX_SAFE_INTEGER, JsonValue
-from perfdb_git.model.simulation import Sensitivity, SimulationSummary, SweepPoint
 
 
-def summary_value(
-    value: SimulationSummary | SweepPoint | Sensitivity | tuple[Sensitivity, ...],
-) -> JsonValue:
+def summary_value(value: object) -> JsonValue:
     """JSON value of a result; an integer beyond ±(2**53 - 1) becomes a string.
 
     Sums of waits over many jobs reach such integers, which readers with float64 would change.

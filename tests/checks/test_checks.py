@@ -678,6 +678,69 @@ def value_without_source(e: Any) -> Expected:
     ]
 
 
+# --- timing profiles and pipelines ---
+
+_COMPONENT = {
+    "fixed_latency_ns": 1,
+    "lanes": 1,
+    "resource_mode": "overlap",
+    "evidence": "analytic",
+    "notes": "Assumption.",
+}
+
+
+def _put_timing(e: Any, path: str, **changes: Any) -> str:
+    """Write a timing profile with one component."""
+    value = {"name": "timing", "version": "1", "components": {"A": {**_COMPONENT, **changes}}}
+    e.files[path] = json.dumps(value).encode()
+    return path
+
+
+def _put_pipeline(e: Any, **stage: Any) -> str:
+    path = "pipelines/small.yaml"
+    value = {"stages": [{"name": "s", "component": "A", **stage}]}
+    e.files[path] = json.dumps(value).encode()
+    return path
+
+
+@breaks
+def timing_profile_without_a_reason(e: Any) -> Expected:
+    path = _put_timing(e, "profiles/timing.json", notes=["  "])
+    return one("unsound-timing-profile", path, "/components/A")
+
+
+@breaks
+def timing_profile_of_two_meanings(e: Any) -> Expected:
+    _put_timing(e, "profiles/a.json")
+    path = _put_timing(e, "profiles/b.yaml", lanes=2)
+    return one("changed-profile", path, "/components/A/lanes")
+
+
+@breaks
+def timing_profile_twice(e: Any) -> Expected:
+    _put_timing(e, "profiles/a.json")
+    return one("name-stands-twice", _put_timing(e, "profiles/a.yaml"))
+
+
+@breaks
+def pipeline_without_work(e: Any) -> Expected:
+    return one("unsound-pipeline", _put_pipeline(e), "/stages/0")
+
+
+@breaks
+def pipeline_that_asks_in_other_words(e: Any) -> Expected:
+    path = _put_pipeline(e, query={"operation": "gemm", "dtype": "fp16", "rows": 3})
+    return [
+        ("bad-stage-query", path, "/stages/0/query/dtype", None),
+        ("bad-stage-query", path, "/stages/0/query/rows", None),
+    ]
+
+
+@breaks
+def pipeline_that_asks_for_nothing(e: Any) -> Expected:
+    return one("bad-stage-query", _put_pipeline(e, query={"m": 4}), "/stages/0/query")
+
+
 BREAKS |= CALIBRATION_BREAKS
 
 
@@ -807,7 +870,8 @@ def test_unforeseen_walk_fault() -> None:
 def test_every_rule_has_a_broken_repository(new_evidence: Any) -> None:
     broken = {code for change in BREAKS.values() for code, *_ in change(new_evidence())}
     elsewhere = {*TREES, "too-many-entries", "directory-too-large", "blob-too-large"}
-    elsewhere.add("folder-unreadable")
+    # The history of a shallow clone: tests/cli/test_simulate.py.
+    elsewhere |= {"folder-unreadable", "history-incomplete"}
     assert {rule.code for check in CHECKS for rule in check.rules} == broken | elsewhere
 
 
