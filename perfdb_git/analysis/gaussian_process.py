@@ -67,7 +67,8 @@ class GaussianProcess:
             For another number of inputs.
         """
         rows, shape = self._standardised(inputs)
-        means = [self._covariances(part) @ self.weights for part in _blocks(rows)]
+        # Sums by row, and not a matrix product: a batch and its rows one by one give the same bits.
+        means = [(self._covariances(part) * self.weights).sum(axis=1) for part in _blocks(rows)]
         result: NDArray[np.float64] = self.target_center + self.target_spread * np.concatenate(
             [*means, np.empty(0)]
         )
@@ -92,7 +93,8 @@ class GaussianProcess:
         root = self._inverse_cholesky()
         deviations = [np.empty(0)]
         for part in _blocks(rows):
-            explained = ((root @ self._covariances(part).T) ** 2).sum(axis=0)
+            known = np.array([root @ row for row in self._covariances(part)])
+            explained = (known**2).sum(axis=1)
             left = np.maximum(self.signal_variance - explained, 0) + self.nugget
             deviations.append(np.sqrt(left) * self.target_spread)
         return self.predict(inputs), np.concatenate(deviations).reshape(shape)
