@@ -36,6 +36,7 @@ from perfdb_git.providers.fitted_models import (
 
 SHA = "0123456789abcdef" * 4
 LEVEL = 0.9
+_READ = ("compute_to_memory", "best_tile_s")
 
 HARDWARE = Hardware(
     device="a100",
@@ -100,23 +101,32 @@ def curve_model(size: str = "m", width: float = 0.05, **changes: Any) -> FittedM
 @cache
 def process_model() -> FittedModel:
     draws = np.random.default_rng(3)
-    columns = {
-        "message_bytes": 2.0 ** draws.integers(8, 28, 60),
-        "participants": 2.0 ** draws.integers(1, 4, 60),
-        "operation": np.array(["all_reduce"]),
-    }
-    features = FEATURE_SETS["collective/1"]
-    target = np.log(1.2 + 0.01 * np.log2(columns["message_bytes"]))
-    process = fit_gaussian_process(features.compute(columns, HARDWARE), target)
+    message, ranks = 2.0 ** draws.integers(8, 28, 60), 2.0 ** draws.integers(1, 4, 60)
+    target = np.log(1e-5 + message * ranks / 1e12)
+    process = fit_gaussian_process(np.log2(np.column_stack((message, ranks))), target)
     interval = encode_interval(
         OneWidth(level=LEVEL, width=1.8, by_deviation=True), folds="rows", residuals=60
     )
     return encode_gaussian_process(
-        process,
-        inputs=["message_octaves", "participant_octaves"],
-        features="collective/1",
-        base="wire",
-        interval=interval,
+        process, inputs=["message_bytes", "participants"], interval=interval
+    )
+
+
+@cache
+def gemm_process() -> FittedModel:
+    """A process over one input and two features, as a multiple of a base."""
+    columns, features = gemm_columns(60, seed=4), FEATURE_SETS["gemm/1"]
+    table = features.compute(columns, HARDWARE).astype(np.float64)
+    names = features.names(HARDWARE)
+    read = np.column_stack(
+        [np.log2(columns["k"]), *(table[:, names.index(name)] for name in _READ)]
+    )
+    target = np.log(gemm_seconds(columns) / features.bases["roofline"](columns, HARDWARE))
+    return encode_gaussian_process(
+        fit_gaussian_process(read, target),
+        inputs=["k", *_READ],
+        features="gemm/1",
+        base="roofline",
     )
 
 

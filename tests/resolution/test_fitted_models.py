@@ -38,6 +38,7 @@ from tests.resolution.fitted import (
     calibration,
     curve_model,
     gemm_columns,
+    gemm_process,
     gemm_trees,
     process_model,
     trees_model,
@@ -126,7 +127,7 @@ def test_several_bases_give_a_geometric_mean() -> None:
         (two_regimes(), gemm_columns(seed=7)),
         (curve_model(), gemm_columns(seed=7)),
         (curve_model(features="gemm/1", base="roofline"), gemm_columns(seed=7)),
-        (process_model(), {**collective_columns(), "operation": np.array(["all_reduce"])}),
+        (process_model(), collective_columns()),
     ],
     ids=["trees", "two-regimes", "curve", "curve-of-base", "process"],
 )
@@ -175,6 +176,20 @@ def test_small_forms_come_back() -> None:
     assert np.isnan(of_base.predict(gemm_columns(3))).all()
 
 
+def test_a_process_reads_inputs_features_and_a_base() -> None:
+    columns = gemm_columns(20, seed=9)
+    seconds = decoded(gemm_process()).predict(columns)
+    single = [
+        decoded(gemm_process()).predict(
+            {k: v[row : row + 1] for k, v in columns.items() if k != "dtype"}
+            | {"dtype": columns["dtype"]}
+        )[0]
+        for row in range(20)
+    ]
+    assert np.isfinite(seconds).all()
+    assert seconds.tolist() == single
+
+
 def test_a_missing_input_is_named() -> None:
     with pytest.raises(UsageError, match="reads k, dtype"):
         decoded(trees_model()).predict({"m": np.ones(1), "n": np.ones(1)})
@@ -197,7 +212,7 @@ def changed(model: FittedModel, **numbers: float) -> FittedModel:
         (changed(trees_model(), base__other=1), "bad-parameters", "no base other"),
         (replace(curve_model(), form="affine"), "bad-parameters", "intercept is missing"),
         (replace(curve_model(), form_version=2), "unknown-form", "version 2"),
-        (replace(process_model(), features=None), "bad-parameters", "need a feature set"),
+        (replace(gemm_process(), features=None), "bad-parameters", "need a feature set"),
         (
             replace(curve_model(), interval=replace(curve_model().interval, method="x")),  # type: ignore[type-var]
             "unknown-interval",
