@@ -199,9 +199,14 @@ def _term_groupings(
     """Return the labels of every term that tells slices apart, and of data types."""
     names = {name for item in calibration.slices for name in item.terms} | {_DTYPE}
     found: dict[str, Sequence[object]] = {}
+    partitions: set[tuple[int, ...]] = set()
     for name in sorted(names - set(calibration.inputs)):
         labels = [value for some in records for value in some.values(name)]
         chosen = [label for label, wanted in zip(labels, kept.tolist(), strict=True) if wanted]
-        if 1 < len(set(chosen)) <= _MOST_GROUPS:
+        places: dict[object, int] = {}
+        partition = tuple(places.setdefault(label, len(places)) for label in chosen)
+        # Terms that always go together are one grouping.
+        if 1 < len(places) <= _MOST_GROUPS and partition not in partitions:
+            partitions.add(partition)
             found[name] = chosen
     return found

@@ -59,7 +59,7 @@ class SmallEvidence:
             {"name": "latency", "role": "metric", "statistic": "median", "unit": "ms"},
             {"name": "row", "role": "source"},
         ]
-        header = {
+        header: dict[str, Any] = {
             "schema": "perfdb/record-set/v1",
             "kind": kind,
             "session": session,
@@ -92,6 +92,9 @@ class SmallEvidence:
             },
             "columns": list(columns or standard),
         }
+        for column in header["columns"]:
+            # A dimension that has a column is no constant.
+            header["context"].pop(column["name"], None)
         content = canonical_record_set(header, rows)
         digest = sha256_hex(content)
         self.write(record_set_path("a100_80g", "gemm", session, digest), content)
