@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from perfdb_git.errors import InvalidInputError, NoEvidenceError
 from perfdb_git.formats.digests import sha256_hex
@@ -24,13 +25,14 @@ from perfdb_git.model.held_out import ErrorStatistics
 from perfdb_git.model.policy import CalibrationChoice, Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.providers.calibrated_points import CalibratedPoint, evaluate, octaves_outside
 from perfdb_git.providers.calibration_models import CalibrationDocument, CalibrationModels
 from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered, select_slice
 from perfdb_git.providers.evidence import EvidenceReader
 from perfdb_git.providers.matching import Matcher
-from perfdb_git.providers.nearest_training import nearest_training_octaves
 from perfdb_git.providers.protocol import NOT_SELECTED
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.calibrated_points import CalibratedPoint
 
 REVISION = 1
 """Raised whenever the same calibration and query give another answer."""
@@ -214,7 +216,17 @@ class CalibratedProvider:
         )
         if isinstance(selected, Unanswered):
             return selected
-        outside = octaves_outside(selected.inputs, selected.slice.domain, self._is_zero_legal)
+        return self._place(document, selected)
+
+    def _place(
+        self, document: CalibrationDocument, selected: SelectedSlice
+    ) -> _Answer | Unanswered:
+        # Imported here: a query that no calibration answers needs none of it.
+        from perfdb_git.providers.calibrated_points import evaluate, octaves_outside
+        from perfdb_git.providers.nearest_training import nearest_training_octaves
+
+        item, inputs = selected.slice, selected.inputs
+        outside = octaves_outside(inputs, item.domain, self._is_zero_legal)
         point = evaluate(
             selected,
             outside,
@@ -227,7 +239,7 @@ class CalibratedProvider:
         nearest = None
         if self._evidence is not None and not point.beyond:
             nearest = nearest_training_octaves(
-                self._evidence, calibration, selected.slice, selected.inputs, self._is_zero_legal
+                self._evidence, document.value, item, inputs, self._is_zero_legal
             )
         return _Answer(document=document, selected=selected, point=point, nearest=nearest)
 

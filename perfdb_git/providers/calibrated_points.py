@@ -13,8 +13,8 @@ from perfdb_git.analysis.curves import LogLogCurve
 from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import CalibrationSlice, DomainRange
 from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered
+from perfdb_git.providers.fitted_decoding import FittedPredictor
 from perfdb_git.providers.fitted_forms import CurveEvaluator, ProcessEvaluator, TreesEvaluator
-from perfdb_git.providers.fitted_models import FittedPredictor
 from perfdb_git.providers.matching import octaves
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from perfdb_git.model.calibration import Calibration
-from perfdb_git.providers.fitted_models import FittedPredictor, decode_model
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.fitted_decoding import FittedPredictor
 
 
 class CalibrationDocument(Protocol):
@@ -76,6 +78,9 @@ class CalibrationModels:
         InvalidInputError
             As `decode_model`.
         """
+        # Imported here: a query that no calibration answers needs none of it.
+        from perfdb_git.providers.fitted_decoding import decode_model
+
         key = (sha256, number, beyond)
         if key not in self._predictors:
             document = self.document(sha256)

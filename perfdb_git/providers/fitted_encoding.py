@@ -14,12 +14,11 @@ from perfdb_git.formats.arrays import encode_parameters
 from perfdb_git.model.calibration import FittedModel, Form, IntervalCalibration
 from perfdb_git.operations.features.registry import FEATURE_SETS
 from perfdb_git.providers.model_reads import ModelReads, feature_reference
+from perfdb_git.providers.stored_parameters import FORM_VERSION
 from perfdb_git.providers.stored_trees import Arrays, Numbers, bins_arrays, same_bins, trees_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-FORM_VERSION = 1
 
 
 def encode_trees(

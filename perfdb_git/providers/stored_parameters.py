@@ -14,6 +14,9 @@ from perfdb_git.model.calibration import Parameters
 
 T = TypeVar("T")
 
+FORM_VERSION = 1
+"""Version of every form's parameters."""
+
 
 def bad_parameters(
     message: str, *, document: str, pointer: str, code: str = "bad-parameters"
