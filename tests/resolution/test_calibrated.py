@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from perfdb_git.analysis.curves import LogLogCurve
+from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.calibration.documents import document_file
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.schemas import SchemaStore
-from perfdb_git.model.calibration import Calibration, DomainRange
+from perfdb_git.model.calibration import Calibration, DomainRange, TrainingRecords
 from perfdb_git.model.estimate import Alternative
+from perfdb_git.model.held_out import ReportGroup
+from perfdb_git.model.query import EvidencePolicy
 from perfdb_git.model.result import Resolution
+from perfdb_git.providers.fitted_models import (
+    OneWidth,
+    encode_curve,
+    encode_interval,
+    encode_scale_offset,
+)
 from perfdb_git.storage.layout import calibration_path
 from tests.resolution.conftest import EvidenceRepository
 from tests.resolution.fitted import calibration, curve_model, process_model, slice_of, trees_model
@@ -74,8 +84,7 @@ def ask(snapshot: DatabaseSnapshot, **changes: Any) -> Resolution:
 
 def test_between_records_the_calibration_answers(repository: EvidenceRepository) -> None:
     sha256 = repository.add([[64, 512, 1024, 0.02, 0.001], [128, 512, 1024, 0.03, 0.001]])
-    item = slice_of()
-    training = type(item.training)(records=300, record_sets=(sha256,), digest="0" * 64)
+    training = TrainingRecords(records=300, record_sets=(sha256,), digest="0" * 64)
     (digest,) = promote(repository, gemm(slices=(slice_of(training=training),)))
     answer = ask(repository.at(), m=100)
     estimate = answer.estimate
@@ -169,7 +178,7 @@ def test_without_a_model_beyond_trees_are_refused_and_curves_extended(
 
 def test_a_gap_wider_than_the_limit_is_not_inside(repository: EvidenceRepository) -> None:
     sha256 = repository.add([[m, 512, 1024, 0.02, 0.001] for m in (16, 4096)])
-    training = type(slice_of().training)(records=2, record_sets=(sha256,), digest="0" * 64)
+    training = TrainingRecords(records=2, record_sets=(sha256,), digest="0" * 64)
     promote(repository, gemm(slices=(slice_of(training=training),)))
     lost = calibrated(ask(repository.at(), m=256))
     assert lost.code == "too-far"
@@ -240,9 +249,6 @@ def test_a_curve_and_a_process_answer(repository: EvidenceRepository) -> None:
 
 
 def test_a_jump_between_knots_widens_the_interval(repository: EvidenceRepository) -> None:
-    from perfdb_git.analysis.curves import LogLogCurve
-    from perfdb_git.providers.fitted_models import OneWidth, encode_curve, encode_interval
-
     curve = LogLogCurve(
         sizes=np.array([16.0, 128.0, 129.0, 1024.0]),
         values=np.array([1e-6, 2e-6, 6e-6, 9e-6]),
@@ -280,13 +286,8 @@ def test_an_absent_or_broken_revision_is_named(repository: EvidenceRepository) -
     repository.commit("lose it")
     lost = calibrated(ask(repository.at()))
     assert (lost.status, lost.code) == ("unsupported", "unknown-calibration")
-    broken = curve_model()
-    promote(repository, one_size(model=type(broken)(**_fields(broken) | {"form_version": 9})))
+    promote(repository, one_size(model=replace(curve_model(), form_version=9)))
     assert calibrated(ask(repository.at())).code == "unknown-form"
-
-
-def _fields(value: Any) -> Mapping[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def test_two_commits_give_two_answers(repository: EvidenceRepository) -> None:
@@ -318,8 +319,6 @@ def test_the_envelope_obeys_the_schema_and_the_account_is_told(
 
 
 def test_a_query_may_ask_for_the_calibration_alone(repository: EvidenceRepository) -> None:
-    from perfdb_git.model.query import EvidencePolicy
-
     repository.add([[100, 512, 1024, 0.02, 0.001]])
     promote(repository, gemm())
     snapshot = repository.at()
@@ -327,3 +326,71 @@ def test_a_query_may_ask_for_the_calibration_alone(repository: EvidenceRepositor
     answer = snapshot.resolve(snapshot.query(GEMM, limits=limits))
     assert answer.estimate is not None
     assert answer.estimate.method == "calibrated"
+
+
+def test_a_policy_may_refuse_open_terms_and_name_two(repository: EvidenceRepository) -> None:
+    promote(repository, gemm())
+    text = (repository.path / POLICY).read_text()
+    strict = text.replace("query_unknown: unanimous", "query_unknown: refuse")
+    repository.write(POLICY, strict.replace("level: 0.9", "level: 0.5").encode())
+    repository.commit()
+    asked = {name: value for name, value in GEMM.items() if name != "dtype"}
+    answer = repository.at().resolve(**asked)
+    assert (answer.code, calibrated(answer).code) == ("ambiguous-context", "ambiguous-context")
+    estimate = ask(repository.at()).estimate
+    assert estimate is not None
+    assert any("calibrated at level 0.9" in note for note in estimate.diagnostics.notes)
+    promote(repository, gemm(), one_size())
+    assert calibrated(ask(repository.at())).code == "two-calibrations"
+
+
+def test_without_a_device_or_with_another_the_revision_is_not_used(
+    repository: EvidenceRepository,
+) -> None:
+    promote(repository, gemm())
+    asked = {name: value for name, value in GEMM.items() if name != "device"}
+    assert calibrated(repository.at().resolve(**asked)).code == "missing-input"
+    text = (repository.path / POLICY).read_text()
+    repository.write(
+        POLICY, text.replace(f"device: {DEVICE}, rev", "device: h100_80g, rev").encode()
+    )
+    repository.commit()
+    answer = repository.at().resolve(**(GEMM | {"device": "h100_80g"}))
+    assert calibrated(answer).code == "calibration-mismatch"
+
+
+def test_slices_that_nothing_tells_apart_are_ambiguous(repository: EvidenceRepository) -> None:
+    promote(repository, gemm(slices=(slice_of(), slice_of())))
+    lost = calibrated(ask(repository.at()))
+    assert lost.code == "ambiguous-context"
+    assert "what tells them apart" in lost.reason
+
+
+def test_a_refusal_and_groups_of_the_report_are_told(repository: EvidenceRepository) -> None:
+    report = calibration().held_out_report
+    assert report.overall is not None
+    group = ReportGroup(by="dtype", value="float16", errors=report.overall)
+    promote(repository, gemm(held_out_report=replace(report, groups=(group,))))
+    snapshot = repository.at()
+    estimate = ask(snapshot).estimate
+    assert estimate is not None
+    assert any("held out, dtype = float16" in note for note in estimate.diagnostics.notes)
+    answer = snapshot.resolve(**(GEMM | {"m": 8192}), explain=True)
+    account = next(e for e in answer.explanations if e.provider == "calibrated")
+    assert account.steps[0].startswith("outside-domain")
+
+
+def test_a_line_that_turns_negative_has_no_value(repository: EvidenceRepository) -> None:
+    line = ScaleOffset(alpha=1e-8, beta=-1e-6, covariance=None)
+    promote(repository, one_size(model=encode_scale_offset(line, modelled="m")))
+    assert calibrated(ask(repository.at(), m=32)).code == "no-value"
+    assert ask(repository.at(), m=512).estimate.metrics["latency"].uncertainty is None
+
+
+def test_a_line_over_a_base_extends_with_the_base(repository: EvidenceRepository) -> None:
+    line = ScaleOffset(alpha=1.5, beta=1e-6, covariance=None)
+    model = encode_scale_offset(line, modelled="roofline", features="gemm/1")
+    promote(repository, gemm(slices=(slice_of(inside=model),)))
+    estimate = ask(repository.at(), m=8192).estimate
+    assert estimate is not None
+    assert (estimate.method, estimate.validity.kind) == ("calibrated", "extrapolated")
