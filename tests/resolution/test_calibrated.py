@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -394,3 +397,19 @@ def test_a_line_over_a_base_extends_with_the_base(repository: EvidenceRepository
     estimate = ask(repository.at(), m=8192).estimate
     assert estimate is not None
     assert (estimate.method, estimate.validity.kind) == ("calibrated", "extrapolated")
+
+
+def test_the_command_answers_with_a_valid_envelope(repository: EvidenceRepository) -> None:
+    (digest,) = promote(repository, gemm())
+    words = [f"{name}={value}" for name, value in GEMM.items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "perfdb_git", "resolve", *words, "--json"],
+        cwd=repository.path,
+        env={**os.environ, "PERFDB_CACHE_DIR": str(repository.cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = json.loads(done.stdout)
+    SchemaStore().validate(document, document="stdout", expected_kind="result")
+    assert digest in done.stdout
