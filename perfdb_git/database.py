@@ -38,6 +38,7 @@ from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, WorktreeSource
+from perfdb_git.storage.validation_documents import SnapshotValidations
 
 if TYPE_CHECKING:
     # Imported where they are called: a resolution needs none of it.
@@ -333,7 +334,11 @@ class DatabaseSnapshot:
         providers: dict[Tier, CostProvider] = {
             "recorded-measured": RecordedProvider(self.evidence, vocabulary, policy),
             "recorded-simulated": RecordedProvider(
-                self.evidence, vocabulary, policy, kinds=("simulated",)
+                self.evidence,
+                vocabulary,
+                policy,
+                kinds=("simulated",),
+                validations=SnapshotValidations(self.evidence),
             ),
             "analytical": AnalyticalProvider(selection),
             "fallback": FallbackProvider(selection),
