@@ -132,8 +132,10 @@ def _split(
     }
 
 
-def _base(compute_share: float, memory_share: float, *, tiled: bool) -> EstimateSeconds:
-    """Return launch floor + max(compute at a share of the peak, bytes at a share)."""
+def _base(
+    compute_share: float, memory_share: float, *, tiled: bool = False, summed: bool = False
+) -> EstimateSeconds:
+    """Return launch floor + max (or sum) of compute and bytes, each at a share of its peak."""
 
     def base(columns: Columns, hardware: Hardware) -> Seconds:
         import numpy as np
@@ -143,11 +145,10 @@ def _base(compute_share: float, memory_share: float, *, tiled: bool) -> Estimate
         rate = by_term(columns, "dtype", hardware.operations_per_s, np.float64)
         worked = _least_tiled(m, n, hardware) if tiled else m * n
         moved = (m + n) * k * element + m * n * np.maximum(element, 2)
-        seconds: Seconds = hardware.launch_floor_s + np.maximum(
-            worked * k * (2 / compute_share / rate),
-            moved / (memory_share * hardware.memory_bytes_per_s),
-        )
-        return seconds
+        compute_s = worked * k * (2 / compute_share / rate)
+        memory_s = moved / (memory_share * hardware.memory_bytes_per_s)
+        slower = compute_s + memory_s if summed else np.maximum(compute_s, memory_s)
+        return np.asarray(hardware.launch_floor_s + slower)
 
     return base
 
@@ -172,8 +173,9 @@ GEMM_1 = FeatureSet(
     describe=describe,
     bases={
         "tiled": _base(0.75, 0.75, tiled=True),
-        "roofline": _base(0.6, 0.8, tiled=False),
-        "tiled-slow": _base(0.55, 0.6, tiled=True),
+        "roofline": _base(0.75, 0.75),
+        "roofline-memory": _base(0.9, 0.6),
+        "sum": _base(0.75, 0.75, summed=True),
     },
     example={"m": 1, "n": 1, "k": 1, "dtype": "bfloat16"},
 )

@@ -6,11 +6,19 @@ from perfdb_git.errors import UsageError
 from perfdb_git.operations.features.collectives import COLLECTIVE_1
 from tests.operations.features.feature_fixtures import H200, features_of, table
 
-QUERY = {"message_bytes": 2**20, "participants": 8, "operation": "all_reduce"}
+QUERY = {"message_bytes": 2**20, "participants": 8, "dtype": "float16", "operation": "all_reduce"}
 
 
 def test_octaves() -> None:
-    assert features_of(COLLECTIVE_1, QUERY) == {"message_octaves": 20, "participant_octaves": 3}
+    assert features_of(COLLECTIVE_1, QUERY) == {
+        "message_octaves": 20,
+        "participant_octaves": 3,
+        "element_octaves": 1,
+        "all_reduce": 1,
+        "all_gather": 0,
+        "reduce_scatter": 0,
+        "all_to_all": 0,
+    }
 
 
 @pytest.mark.parametrize(("operation", "passes"), [("all_reduce", 2), ("all_gather", 1)])
