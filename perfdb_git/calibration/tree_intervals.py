@@ -8,7 +8,7 @@ are those of models that had not seen the whole line.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -130,6 +130,7 @@ def _out_of_fold(
     progress: Callable[[], object] | None,
 ) -> Seconds:
     """Return log(predicted / measured) of every row by a model that had not seen it."""
+    recipe = replace(recipe, settings=recipe.fold_settings)
     errors = np.full(len(latency), np.nan)
     for fold in np.unique(dealt).tolist():
         inside, outside = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)

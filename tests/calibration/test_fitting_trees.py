@@ -34,6 +34,7 @@ RECIPE = TreeRecipe(
     slice_by=("dtype",),
     settings=TreeSettings(rounds=60, depth=5, learning_rate=0.2),
     bases=("tiled",),
+    fold_settings=TreeSettings(rounds=60, depth=5, learning_rate=0.2),
 )
 
 
