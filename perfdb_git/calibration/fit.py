@@ -12,7 +12,7 @@ from perfdb_git.calibration.documents import document_file
 from perfdb_git.calibration.fit_forms import fit_slice_forms
 from perfdb_git.calibration.forbidden import forbidden_in_spec
 from perfdb_git.calibration.judging import held_out_of, judge
-from perfdb_git.calibration.slice_fits import SliceRequest
+from perfdb_git.calibration.slice_fits import SliceFit, SliceRequest
 from perfdb_git.calibration.slices import (
     columns_of,
     of_operation,
@@ -103,7 +103,9 @@ def fit_calibration(
     """
     vocabulary = snapshot.vocabulary()
     _refuse_forbidden(spec, vocabulary, document)
-    splits, assignments, prepared = {}, {}, []
+    splits: dict[str, Split] = {}
+    assignments: dict[str, Assignment] = {}
+    prepared: list[PreparedSlice] = []
     for number, part in enumerate(spec.parts):
         split, assignment = build_split(snapshot, _narrowed(part))
         sha256 = document_file(split)[1]
@@ -111,26 +113,31 @@ def fit_calibration(
         splits[sha256], assignments[sha256] = split, assignment
         prepared += _prepare(spec, number, sha256, assignment, vocabulary, document)
     _refuse_shared_records(prepared, assignments, spec, document)
+    fits = _fit_all(prepared, progress)
+    calibration = assemble(snapshot, spec, reference, prepared, fits)
+    judged = judge(calibration, assignments, vocabulary, document=document)
+    return FitResult(
+        splits=tuple(splits.values()),
+        calibration=replace(calibration, held_out_report=judged.report(spec.response)),
+        tried=tuple(map(_tried, prepared, fits)),
+    )
+
+
+def _fit_all(prepared: Sequence[PreparedSlice], progress: Progress | None) -> list[SliceFit]:
     fits = []
     for place, item in enumerate(prepared):
         fits.append(fit_slice_forms(item.request, _slice_progress(progress, place, prepared)))
         if progress is not None:
             progress(_STEPS * (place + 1), _STEPS * len(prepared), item.request.name)
-    calibration = assemble(snapshot, spec, reference, prepared, fits)
-    judged = judge(calibration, assignments, vocabulary, document=document)
-    report = judged.report(spec.response)
-    return FitResult(
-        splits=tuple(splits.values()),
-        calibration=replace(calibration, held_out_report=report),
-        tried=tuple(
-            TriedSlice(
-                name=item.request.name,
-                split=item.split,
-                records=len(item.rows.records),
-                forms=fit.tried,
-            )
-            for item, fit in zip(prepared, fits, strict=True)
-        ),
+    return fits
+
+
+def _tried(item: PreparedSlice, fit: SliceFit) -> TriedSlice:
+    return TriedSlice(
+        name=item.request.name,
+        split=item.split,
+        records=len(item.rows.records),
+        forms=fit.tried,
     )
 
 
