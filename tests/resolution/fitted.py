@@ -13,7 +13,7 @@ from perfdb_git.analysis.curves import fit_log_log_curve
 from perfdb_git.analysis.gaussian_process import fit_gaussian_process
 from perfdb_git.analysis.symmetric_trees import SymmetricTrees
 from perfdb_git.analysis.tree_boosting import TreeSettings, fit_symmetric_trees
-from perfdb_git.calibration.documents import CALIBRATION_SCHEMA
+from perfdb_git.calibration.documents import CALIBRATION_SCHEMA, document_file
 from perfdb_git.calibration.reports import Predictions, held_out_report
 from perfdb_git.model.calibration import (
     BaseModel,
@@ -34,6 +34,7 @@ from perfdb_git.providers.fitted_models import (
     hardware_numbers,
 )
 
+POLICY = "evidence/policies/default.yaml"
 SHA = "0123456789abcdef" * 4
 LEVEL = 0.9
 _READ = ("compute_to_memory", "best_tile_s")
@@ -162,3 +163,22 @@ def calibration(**changes: Any) -> Calibration:
         "libraries": {"numpy": "2.1.0"},
     }
     return Calibration(**(standard | changes))
+
+
+def promote(repository: Any, *found: Calibration, names: bool = True) -> list[str]:
+    """Add calibrations, have the default policy name them, commit."""
+    text = (repository.path / POLICY).read_text().partition("\ncalibrations:")[0]
+    digests, lines = [], []
+    for item in found:
+        path, sha256, content = document_file(item)
+        digests.append(sha256)
+        repository.write(path, content)
+        lines.append(
+            f"  - {{response: latency, operation: {item.operation}, device: {item.device}, "
+            f"revision: {digests[-1]}}}"
+        )
+    if names:
+        text += "\ncalibrations:\n" + "\n".join(lines) + "\n"
+    repository.write(POLICY, text.encode())
+    repository.commit("calibrations")
+    return digests

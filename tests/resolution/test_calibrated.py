@@ -14,7 +14,6 @@ import pytest
 
 from perfdb_git.analysis.curves import LogLogCurve
 from perfdb_git.analysis.scale_offset import ScaleOffset
-from perfdb_git.calibration.documents import document_file
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.schemas import SchemaStore
@@ -31,7 +30,15 @@ from perfdb_git.providers.fitted_models import (
 )
 from perfdb_git.storage.layout import calibration_path
 from tests.resolution.conftest import EvidenceRepository
-from tests.resolution.fitted import calibration, curve_model, process_model, slice_of, trees_model
+from tests.resolution.fitted import (
+    POLICY,
+    calibration,
+    curve_model,
+    process_model,
+    promote,
+    slice_of,
+    trees_model,
+)
 
 DEVICE = "a100_80g"
 GEMM: dict[str, Any] = {
@@ -42,26 +49,6 @@ GEMM: dict[str, Any] = {
     "n": 512,
     "k": 1024,
 }
-POLICY = "evidence/policies/default.yaml"
-
-
-def promote(repository: EvidenceRepository, *found: Calibration, names: bool = True) -> list[str]:
-    """Add calibrations, have the default policy name them, commit."""
-    text = (repository.path / POLICY).read_text().partition("\ncalibrations:")[0]
-    digests, lines = [], []
-    for item in found:
-        path, sha256, content = document_file(item)
-        digests.append(sha256)
-        repository.write(path, content)
-        lines.append(
-            f"  - {{response: latency, operation: {item.operation}, device: {item.device}, "
-            f"revision: {digests[-1]}}}"
-        )
-    if names:
-        text += "\ncalibrations:\n" + "\n".join(lines) + "\n"
-    repository.write(POLICY, text.encode())
-    repository.commit("calibrations")
-    return digests
 
 
 def gemm(**changes: Any) -> Calibration:
