@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LEAST_ROWS = 200
 _FOLDS = 3
-_TAIL_OCTAVES = (1.0, 2.0)
+_TAIL_OCTAVES = 2.0
 _LEAST_TAIL_ROWS = 50
 
 
@@ -93,10 +93,12 @@ def predictor_of_trees(request: SliceRequest, columns: Columns, latency: Seconds
 def rounds_of_trees(request: SliceRequest) -> int:
     """Return about how many rounds `fit_tree_slice` takes."""
     plan = _plan(request)
-    inside = RECIPES[plan.inside].settings.rounds
+    recipe = RECIPES[plan.inside]
     far = RECIPES[plan.beyond or plan.inside]
-    beyond = far.settings.rounds * len(far.bases) * (len(_TAIL_OCTAVES) + bool(plan.beyond))
-    return inside * (1 + 2 * _FOLDS) + beyond
+    tail = far.settings.rounds * len(far.bases) // 2
+    beyond = far.settings.rounds * len(far.bases) if plan.beyond else 0
+    folds = 2 * _FOLDS * recipe.fold_settings.rounds
+    return recipe.settings.rounds + folds + tail + beyond
 
 
 def fit_tree_slice(
@@ -209,21 +211,29 @@ def _learned_rate(
     along = request.columns[_plan(request).along]
     if len(along) == 1 or along.min() <= 0:
         return None
+    kept = along <= along.max() / 2**_TAIL_OCTAVES
+    if kept.sum() < LEAST_ROWS or (~kept).sum() < _LEAST_TAIL_ROWS:
+        return None
     columns = _repeated(request)
+    model = _without_tail(request, _coarser(recipe), columns, kept, progress)
+    predicted = model.predict(some_rows(columns, ~kept, len(kept)))
     width = _interior_width(request, fitted)
-    ratios, octaves = [np.empty(0)], [np.empty(0)]
-    for cut in _TAIL_OCTAVES:
-        kept = along <= along.max() / 2**cut
-        if kept.sum() < LEAST_ROWS or (~kept).sum() < _LEAST_TAIL_ROWS:
-            continue
-        model = _without_tail(request, recipe, columns, kept, progress)
-        predicted = model.predict(some_rows(columns, ~kept, len(kept)))
-        ratios.append(np.abs(np.log(predicted / request.latency[~kept])) / width)
-        octaves.append(np.log2(along[~kept] / along[kept].max()))
-    over, far = np.concatenate(ratios), np.concatenate(octaves)
+    over = np.abs(np.log(predicted / request.latency[~kept])) / width
+    octaves = np.log2(along[~kept] / along[kept].max())
     if math.isinf(conformal_quantile(over, request.level)):
         return None
-    return fit_distance_widening(over, far, request.level)
+    return fit_distance_widening(over, octaves, request.level)
+
+
+def _coarser(recipe: TreeRecipe) -> TreeRecipe:
+    """Return a recipe at half the cost; what it misses by makes intervals wider."""
+    settings = recipe.settings
+    quick = replace(
+        settings,
+        rounds=max(1, settings.rounds // 2),
+        learning_rate=min(1.0, 2 * settings.learning_rate),
+    )
+    return replace(recipe, settings=quick)
 
 
 def _without_tail(
@@ -268,4 +278,8 @@ def _hardware(request: SliceRequest) -> Hardware:
 
 def _recipe(request: SliceRequest, name: str) -> TreeRecipe:
     recipe = RECIPES[name]
-    return replace(recipe, settings=replace(recipe.settings, seed=request.seed))
+    return replace(
+        recipe,
+        settings=replace(recipe.settings, seed=request.seed),
+        fold_settings=replace(recipe.fold_settings, seed=request.seed),
+    )

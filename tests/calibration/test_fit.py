@@ -284,11 +284,12 @@ def test_a_process_reads_several_inputs(small: SmallEvidence) -> None:
 def test_trees_answer_inside_and_beyond(
     small: SmallEvidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = {
-        name: replace(recipe, settings=TreeSettings(rounds=30, depth=4, learning_rate=0.2))
+    quick = TreeSettings(rounds=30, depth=4, learning_rate=0.2)
+    recipes = {
+        name: replace(recipe, settings=quick, fold_settings=quick)
         for name, recipe in fit_trees.RECIPES.items()
     }
-    monkeypatch.setattr(fit_trees, "RECIPES", quick)
+    monkeypatch.setattr(fit_trees, "RECIPES", recipes)
     monkeypatch.setattr(fit_trees, "LEAST_ROWS", 40)
     monkeypatch.setattr(fit_trees, "_LEAST_TAIL_ROWS", 5)
     small.add(products(), columns=SHAPE_COLUMNS)
