@@ -37,6 +37,11 @@ from perfdb_git.storage.append import write_new_files
 calibrate_group = LazyGroup(
     {
         "fit": CommandPlace(__name__, "fit", "Fit a spec, and write the revision."),
+        "scale-offset": CommandPlace(
+            "perfdb_git.cli.calibrate_scale_offset",
+            "scale_offset",
+            "Fit a component of a timing profile.",
+        ),
         "report": CommandPlace(__name__, "report", "Show a revision's held-out errors."),
         "check": CommandPlace(__name__, "check", "Work every revision's figures out again."),
     },

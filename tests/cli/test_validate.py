@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from perfdb_git.formats.canonical import canonical_record_set
@@ -22,7 +24,7 @@ def simulated(evidence: Evidence) -> tuple[Evidence, str]:
     sizes = [8 * 2**power for power in range(8)]
     measured = evidence.add_gemm("line", [(m, 64, 64, m / 100, 0.01, 20) for m in sizes])
     (path,) = evidence.path.glob(f"evidence/records/*/*/*-{measured[:12]}.json")
-    header = dict(read_json(path.read_bytes(), document="line"))  # type: ignore[arg-type]
+    header: Any = read_json(path.read_bytes(), document="line")
     header.pop("rows")
     header |= {"kind": "simulated", "session": "sim"}
     header["source"] |= {"tool": "roofsim", "revision": "r7"}
