@@ -38,12 +38,14 @@ from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, WorktreeSource
+from perfdb_git.storage.validation_documents import SnapshotValidations
 
 if TYPE_CHECKING:
     # Imported where they are called: a resolution needs none of it.
     from perfdb_git.model.pipeline import Arrivals, Pipeline
     from perfdb_git.model.simulation import ResolvedService, TickName
     from perfdb_git.model.timing_profile import TimingProfile
+    from perfdb_git.providers.calibration_models import CalibrationModels
     from perfdb_git.simulation.documents import ReadDocument
     from perfdb_git.simulation.simulate import Simulation
     from perfdb_git.storage.timing_documents import TimingDocuments
@@ -220,6 +222,14 @@ class DatabaseSnapshot:
             return self._resolve(asked, in_force, explain=explain)
 
     @cached_property
+    def calibration_models(self) -> CalibrationModels:
+        """Calibration revisions of the snapshot, ready to predict."""
+        from perfdb_git.providers.calibration_models import CalibrationModels
+        from perfdb_git.storage.calibration_documents import CalibrationDocuments
+
+        return CalibrationModels(CalibrationDocuments(self.evidence))
+
+    @cached_property
     def timing_documents(self) -> TimingDocuments:
         """Timing profiles and pipelines of the snapshot."""
         from perfdb_git.storage.timing_documents import TimingDocuments
@@ -327,12 +337,26 @@ class DatabaseSnapshot:
         providers: dict[Tier, CostProvider] = {
             "recorded-measured": RecordedProvider(self.evidence, vocabulary, policy),
             "recorded-simulated": RecordedProvider(
-                self.evidence, vocabulary, policy, kinds=("simulated",)
+                self.evidence,
+                vocabulary,
+                policy,
+                kinds=("simulated",),
+                validations=SnapshotValidations(self.evidence),
             ),
             "analytical": AnalyticalProvider(selection),
             "fallback": FallbackProvider(selection),
         }
+        if policy.calibrations:
+            providers["calibrated"] = self._calibrated(policy)
         return CostResolver(providers, policy, reference_time=self.evidence.committer_time)
+
+    def _calibrated(self, policy: Policy) -> CostProvider:
+        # Its parts are imported here: most resolutions need none of them.
+        from perfdb_git.providers.calibrated import CalibratedProvider
+
+        return CalibratedProvider(
+            self.calibration_models, self.vocabulary, policy, evidence=self.evidence
+        )
 
     def _cache_key(self, query: CostQuery, in_force: PolicyInForce, resolver: CostResolver) -> str:
         limited = resolver.admission(query).freshness_limited

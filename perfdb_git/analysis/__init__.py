@@ -1,1 +1,1 @@
-"""Pure numerics: statistics and special functions."""
+"""Pure numerics: statistics, special functions, fitted forms and their prediction intervals."""

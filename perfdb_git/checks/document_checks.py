@@ -48,13 +48,14 @@ WRONG_DIGEST = Rule(
 )
 WRONG_FOLDER = Rule(
     code="wrong-folder",
-    documentation="A record set stands in the folders of its own device and operation.",
-    remedy="move it to the folder that its header names",
+    documentation="Record sets and calibrations stand in the folders that they name.",
+    remedy="move it to the folder that the document names",
 )
 
 UNKNOWN_SCHEMA_CODES = frozenset({"unknown-kind", "unknown-version"})
 _SHORT_DIGEST = 12
 _ADDRESSED = frozenset({"manifest", "retraction", "calibration", "validation"})
+_SHORTLY_ADDRESSED = frozenset({RECORD_SET, "split"})
 
 
 def judge_schema(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Finding]:
@@ -105,7 +106,7 @@ def judge_digest(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Find
     name = layout.document_name(document.path)
     if document.kind in _ADDRESSED and name != document.sha256:
         yield WRONG_DIGEST.broken(document.path, f"the file's SHA-256 is {document.sha256}")
-    elif document.kind == RECORD_SET:
+    elif document.kind in _SHORTLY_ADDRESSED:
         wanted = document.sha256[:_SHORT_DIGEST]
         if name is None or not name.endswith(f"-{wanted}"):
             yield WRONG_DIGEST.broken(
@@ -114,7 +115,15 @@ def judge_digest(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Find
 
 
 def judge_folder(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Finding]:
-    """Yield that a record set stands in another series' folder."""
+    """Yield that a record set stands in another series' folder, a calibration in no family's."""
+    if document.kind == "calibration" and document.is_valid:
+        family, folder = document.value["family"], document.path.split("/")[2]
+        if family != folder:
+            yield WRONG_FOLDER.broken(
+                document.path,
+                f"the family is {family!r}, the folder is {folder!r}",
+                pointer="/family",
+            )
     header = document.header
     if header is None:
         return
@@ -157,7 +166,7 @@ DIGESTS = Check(
 )
 FOLDERS = Check(
     id="folders",
-    documentation="Record sets stand in the folders of their device and operation.",
+    documentation="Documents stand in the folders of what they are about.",
     rules=(WRONG_FOLDER,),
     judge_document=judge_folder,
 )

@@ -38,6 +38,7 @@ PLACES = (
     Place(folder=layout.MANIFESTS, files=_JSON, kind="manifest", canonical=True),
     Place(folder=layout.RETRACTIONS, files=_JSON, kind="retraction", canonical=True),
     Place(folder=layout.SPLITS, files=rf"(?:[^/]+/)*{_JSON}", kind="split", canonical=True),
+    Place(folder=layout.CALIBRATION_SPECS, files=r"[^/]+\.yaml", kind="calibration-spec"),
     Place(folder=layout.CALIBRATIONS, files=f"[^/]+/{_JSON}", kind="calibration", canonical=True),
     Place(folder=layout.VALIDATIONS, files=_JSON, kind="validation", canonical=True),
     Place(folder=layout.POLICIES, files=r"[^/]+\.yaml", kind="policy"),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from perfdb_git.checks.calibration_checks import CALIBRATIONS
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.document_checks import (
     CANONICAL_BYTES,
@@ -22,6 +23,7 @@ from perfdb_git.checks.profile_history_checks import PROFILE_HISTORY
 from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
 from perfdb_git.checks.references import DUPLICATES, REFERENCES
 from perfdb_git.checks.rules import Check
+from perfdb_git.checks.split_checks import SPLITS
 from perfdb_git.checks.timing_checks import PIPELINES, TIMING_PROFILES
 from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
 from perfdb_git.errors import UsageError
@@ -43,6 +45,8 @@ CHECKS: tuple[Check, ...] = (
     VOCABULARY_CHECK,
     POLICIES,
     SYSTEM_PROFILES,
+    SPLITS,
+    CALIBRATIONS,
     TIMING_PROFILES,
     PIPELINES,
     PROFILE_HISTORY,

@@ -40,6 +40,12 @@ _COMMANDS = {
     "simulate": CommandPlace(
         "perfdb_git.cli.simulate", "simulate", "Run a pipeline on a timing profile."
     ),
+    "calibrate": CommandPlace(
+        "perfdb_git.cli.calibrate", "calibrate_group", "Learn response behaviour from evidence."
+    ),
+    "validate": CommandPlace(
+        "perfdb_git.cli.validate", "validate", "Judge a simulator by measurements."
+    ),
     "list": CommandPlace("perfdb_git.cli.listing", "list_command", "List what a snapshot holds."),
     "show": CommandPlace("perfdb_git.cli.show", "show", "Show one record, document or name."),
     "retract": CommandPlace(

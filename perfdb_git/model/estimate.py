@@ -15,6 +15,7 @@ from perfdb_git.model.values import JsonValue, Scalar
 ESTIMATE_SCHEMA = "perfdb/estimate/v1"
 
 Method: TypeAlias = Literal["measured", "simulated", "analytical", "calibrated", "fallback"]
+AlternativeStatus: TypeAlias = Literal["rejected", "unsupported", "not-selected"]
 ValidityKind: TypeAlias = Literal["exact", "interpolated", "extrapolated", "modelled", "bound"]
 
 
@@ -150,7 +151,7 @@ class Alternative:
     """A source that did not win, and why; ``latency`` in seconds where it had an answer."""
 
     provider: str
-    status: Literal["rejected", "unsupported", "not-selected"]
+    status: AlternativeStatus
     code: str
     reason: str
     latency: float | None

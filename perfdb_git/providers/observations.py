@@ -20,7 +20,7 @@ from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.values import JsonValue
 from perfdb_git.operations.units import METRIC_UNITS, UNITS
 
-_CENTERS = ("median", "mean", "p50", "min")
+CENTERS = ("median", "mean", "p50", "min")
 """Statistics that can stand for the typical value, best first; ``min`` is a last resort."""
 
 
@@ -84,7 +84,7 @@ def observe(header: RecordSetHeader, cells: Sequence[JsonValue], metric: str) ->
             unit = column.unit if column.statistic != "count" and column.unit else unit
     to_si = UNITS[unit].to_si
     samples = tuple(to_si(value) for value in _numbers(found.get("sample")))
-    statistic = next((name for name in _CENTERS if found.get(name) is not None), None)
+    statistic = next((name for name in CENTERS if found.get(name) is not None), None)
     if not samples and statistic is None:
         return None
     if samples:

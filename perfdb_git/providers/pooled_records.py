@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from perfdb_git.model.instants import earliest_instant
 from perfdb_git.model.query import CostQuery
@@ -28,6 +28,11 @@ class PooledRecords:
     match: Match
     rows: tuple[tuple[RecordSetHeader, VerifiedRow], ...]
     metrics: Mapping[str, Pooled]
+
+    def only(self, names: Collection[str]) -> PooledRecords:
+        """Return the same records with some of their metrics."""
+        kept = {name: pooled for name, pooled in self.metrics.items() if name in names}
+        return replace(self, metrics=kept)
 
     @property
     def headers(self) -> list[RecordSetHeader]:

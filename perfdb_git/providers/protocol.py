@@ -7,6 +7,9 @@ from typing import Protocol
 from perfdb_git.model.estimate import CostEstimate, CostSupport, Explanation, Method
 from perfdb_git.model.query import CostQuery
 
+NOT_SELECTED = "no-calibration"
+"""Code of a support that is none because the policy selects nothing for the query."""
+
 
 class CostProvider(Protocol):
     """A source of estimates; deterministic for one (query, revision, seed)."""

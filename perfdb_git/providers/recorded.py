@@ -25,6 +25,11 @@ from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.matching import Match, Matcher
 from perfdb_git.providers.near_misses import near_misses
 from perfdb_git.providers.pooled_records import PooledRecords, pool_records
+from perfdb_git.providers.validations import (
+    SimulatorVerdict,
+    ValidationReader,
+    judge_simulators,
+)
 
 REVISION = 1
 """Raised whenever the same records give another answer."""
@@ -49,6 +54,9 @@ class RecordedProvider:
         Matching, conflict and interval rules in force.
     kinds : Sequence[str]
         Record kinds that may answer; all of one method.
+    validations : ValidationReader or None
+        By what simulated records are admitted; ``None`` admits none of them. Measured records
+        need none.
     """
 
     def __init__(
@@ -58,12 +66,14 @@ class RecordedProvider:
         policy: Policy,
         *,
         kinds: Sequence[str] = ("measured", "profiled"),
+        validations: ValidationReader | None = None,
     ) -> None:
         self._evidence = evidence
         self._policy = policy
         self._vocabulary = vocabulary
         self._matcher = Matcher(vocabulary, policy.matching)
         self._kinds = tuple(kinds)
+        self._validations = validations
         self._memo: tuple[CostQuery, Match] | None = None
         self._answers: tuple[CostQuery, PooledRecords] | None = None
 
@@ -79,8 +89,11 @@ class RecordedProvider:
 
     @property
     def revision(self) -> str:
-        """Provider revision, with the digest of the records and retractions it reads."""
-        digest = sha256_hex(" ".join([self._evidence.records_digest, *self._kinds]).encode())
+        """Provider revision, with the digest of the evidence and validations it reads."""
+        parts = [self._evidence.records_digest, *self._kinds]
+        if self.method == "simulated" and self._validations is not None:
+            parts += self._validations.validation_ids
+        digest = sha256_hex(" ".join(parts).encode())
         return f"{self.name}/{REVISION}+{digest[:12]}"
 
     def supports(self, query: CostQuery) -> CostSupport:
@@ -107,14 +120,9 @@ class RecordedProvider:
         return self._supports_values(query, match)
 
     def _supports_values(self, query: CostQuery, match: Match) -> CostSupport:
-        if self.method == "simulated":
-            # A simulator's word counts only with a validation document for the target, and
-            # no reader of those exists in this version: refusing is the honest answer.
-            return self._support(
-                "not-validated",
-                f"{_matching(match)}, but no validation document of the "
-                "simulator for this target admits them",
-            )
+        refusal = self._verdict(match).refusal
+        if refusal is not None:
+            return self._support("not-validated", f"{_matching(match)}, but {refusal}")
         answer = self._answer(query)
         if not answer.metrics:
             return self._support("no-value", "the matching records hold no value")
@@ -161,7 +169,7 @@ class RecordedProvider:
                 assumptions=answer.assumptions(query),
                 conflicts=answer.conflicts(self._policy.conflict.threshold),
                 protocol=answer.grade,
-                notes=extension_notes,
+                notes=(*self._verdict(answer.match).notes, *extension_notes),
             ),
             extensions=extensions,
         )
@@ -236,9 +244,20 @@ class RecordedProvider:
 
     def _answer(self, query: CostQuery) -> PooledRecords:
         if self._answers is None or self._answers[0] is not query:
-            level = self._policy.interval.level
-            self._answers = (query, pool_records(self._evidence, self._match(query), level))
+            match = self._match(query)
+            answer = pool_records(self._evidence, match, self._policy.interval.level)
+            if self.method == "simulated":
+                answer = answer.only(self._verdict(match).responses)
+            self._answers = (query, answer)
         return self._answers[1]
+
+    def _verdict(self, match: Match) -> SimulatorVerdict:
+        """Judge simulated records by their validations; measured ones stand for themselves."""
+        if self.method != "simulated":
+            return SimulatorVerdict(refusal=None)
+        known = () if self._validations is None else self._validations.validations()
+        headers = (candidate.record_set.header for candidate in match.candidates)
+        return judge_simulators(headers, known)
 
     def _near_misses(self, query: CostQuery) -> tuple[NearMiss, ...]:
         return near_misses(

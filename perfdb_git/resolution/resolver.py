@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfdb_git.errors import InvalidInputError
-from perfdb_git.model.estimate import Alternative, CostEstimate, CostSupport, Explanation
+from perfdb_git.model.estimate import (
+    Alternative,
+    AlternativeStatus,
+    CostEstimate,
+    CostSupport,
+    Explanation,
+)
 from perfdb_git.model.policy import Policy, Tier
 from perfdb_git.model.query import CostQuery
-from perfdb_git.providers.protocol import CostProvider
+from perfdb_git.providers.protocol import NOT_SELECTED, CostProvider
 from perfdb_git.resolution.admission import Admission, Fault
+
+_UNSELECTED = ("calibrated",)
+"""Providers that exist even where the policy selects nothing for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +71,6 @@ class CostResolver:
         self._providers = providers
         self._policy = policy
         self._reference_time = reference_time
-        if policy.calibrations:
-            raise InvalidInputError(
-                "the policy selects calibrations, which this perfdb cannot evaluate",
-                code="calibration-unsupported",
-                document=f"evidence/policies/{policy.name}.yaml",
-                pointer="/calibrations",
-                remedy="use a newer perfdb",
-            )
 
     @property
     def revisions(self) -> dict[str, str]:
@@ -92,7 +92,8 @@ class CostResolver:
         says ``on_ambiguity: next-tier``: bad evidence is not hidden behind a model.
         """
         admission = self.admission(query)
-        admission.check_names(provider.name for provider in self._providers.values())
+        names = [provider.name for provider in self._providers.values()]
+        admission.check_names([*names, *_UNSELECTED])
         verdicts = {
             tier: self._verdict(provider, query, admission) for tier, provider in self._asked()
         }
@@ -147,7 +148,7 @@ class CostResolver:
         return Alternative(
             provider=tier,
             status="not-selected",
-            code="no-calibration",
+            code=NOT_SELECTED,
             reason=f"policy {self._policy.name} selects no calibration revision",
             latency=None,
         )
@@ -166,12 +167,18 @@ def _lost(verdict: _Verdict, winner: _Verdict | None, blocker: _Verdict | None) 
     answered = verdict.estimate is not None or support.blocking
     return Alternative(
         provider=verdict.provider.name,
-        status="rejected" if answered else "unsupported",
+        status=_status(support, answered=answered),
         code=code,
         reason=reason,
         latency=latency,
         near_misses=support.near_misses,
     )
+
+
+def _status(support: CostSupport, *, answered: bool) -> AlternativeStatus:
+    if answered:
+        return "rejected"
+    return "not-selected" if support.code == NOT_SELECTED else "unsupported"
 
 
 def _loss(verdict: _Verdict, winner: _Verdict | None, blocker: _Verdict | None) -> tuple[str, str]:

@@ -15,6 +15,7 @@ RECORDS = "evidence/records"
 MANIFESTS = "evidence/manifests"
 SPLITS = "evidence/splits"
 CALIBRATIONS = "evidence/calibrations"
+CALIBRATION_SPECS = "evidence/calibrations/specs"
 VALIDATIONS = "evidence/validations"
 RETRACTIONS = "evidence/retractions"
 POLICIES = "evidence/policies"
@@ -76,6 +77,21 @@ def manifest_path(sha256: str) -> str:
 def retraction_path(sha256: str) -> str:
     """Return the path of a retraction, named by the digest of its own bytes."""
     return f"{RETRACTIONS}/{sha256}{JSON_SUFFIX}"
+
+
+def split_path(name: str, sha256: str) -> str:
+    """Return the path of a split, ``evidence/splits/<name>-<first 12 digits>.json``."""
+    return f"{SPLITS}/{slug(name)}-{sha256[:_SHORT_DIGEST]}{JSON_SUFFIX}"
+
+
+def calibration_path(family: str, sha256: str) -> str:
+    """Return the path of a calibration revision."""
+    return f"{CALIBRATIONS}/{family}/{sha256}{JSON_SUFFIX}"
+
+
+def validation_path(sha256: str) -> str:
+    """Return the path of a validation."""
+    return f"{VALIDATIONS}/{sha256}{JSON_SUFFIX}"
 
 
 def policy_path(name: str) -> str:

@@ -262,7 +262,7 @@ class EvidenceSnapshot:
         RepositoryUnavailableError
             'no-vocabulary': this is no evidence repository, or not yet at this commit.
         """
-        document = self._document(layout.VOCABULARY, Vocabulary, "vocabulary")
+        document = self.document(layout.VOCABULARY, Vocabulary, "vocabulary")
         if document is None:
             raise RepositoryUnavailableError(
                 f"{self._where()} has no {layout.VOCABULARY}, so it is no evidence repository",
@@ -284,7 +284,7 @@ class EvidenceSnapshot:
             'unknown-policy' where there is none of that name.
         """
         path = layout.policy_path(name)
-        document = self._document(path, Policy, "policy")
+        document = self.document(path, Policy, "policy")
         if document is None:
             raise _unknown(path, "policy", self.policies(), self._where())
         return document.value, f"sha256:{document.sha256}"
@@ -321,7 +321,7 @@ class EvidenceSnapshot:
             name states.
         """
         path = layout.manifest_path(sha256)
-        document = self._document(path, Manifest, "manifest")
+        document = self.document(path, Manifest, "manifest")
         if document is None:
             raise InvalidInputError(
                 f"{self._where()} has no such environment manifest",
@@ -340,7 +340,7 @@ class EvidenceSnapshot:
 
     def _system_profile(self, name: str) -> StoredDocument[SystemProfile]:
         paths = layout.system_profile_paths(name)
-        found = [self._document(path, SystemProfile, "system-profile") for path in paths]
+        found = [self.document(path, SystemProfile, "system-profile") for path in paths]
         present = [document for document in found if document is not None]
         if not present:
             raise _unknown(paths[-1], "system-profile", self.system_profiles(), self._where())
@@ -353,7 +353,8 @@ class EvidenceSnapshot:
             )
         return present[0]
 
-    def _document(self, path: str, cls: type[T], kind: str) -> StoredDocument[T] | None:
+    def document(self, path: str, cls: type[T], kind: str) -> StoredDocument[T] | None:
+        """Return the document of a kind that stands at a path, or None where there is none."""
         if path not in self._read:
             blob = self.source.object_id(path)
             if blob is None:

@@ -12,11 +12,13 @@ from perfdb_git.checks.record_contents import illegal_rows
 from perfdb_git.checks.registry import CHECKS, run_checks
 from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.formats.codec import decode
+from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import value_fault
 from perfdb_git.storage.git import GitStore, ReadLimits
 from perfdb_git.storage.sources import GitSource, SourceFile, WorktreeSource
+from tests.checks.calibration_breaks import CALIBRATION_BREAKS, clean_documents
 
 ROOT = Path(__file__).parents[2]
 POLICY = "evidence/policies/default.yaml"
@@ -148,8 +150,9 @@ def future_policy(e: Any) -> Expected:
 
 @breaks
 def future_kind(e: Any) -> Expected:
-    path = "evidence/splits/" + "0" * 64 + ".json"
-    e.files[path] = b'{\n  "schema": "perfdb/hologram/v1"\n}\n'
+    content = b'{\n  "schema": "perfdb/hologram/v1"\n}\n'
+    path = f"evidence/splits/x-{sha256_hex(content)[:12]}.json"
+    e.files[path] = content
     return one("schema-violation", path, "/schema")
 
 
@@ -738,6 +741,9 @@ def pipeline_that_asks_for_nothing(e: Any) -> Expected:
     return one("bad-stage-query", _put_pipeline(e, query={"m": 4}), "/stages/0/query")
 
 
+BREAKS |= CALIBRATION_BREAKS
+
+
 def _plain(findings: Any) -> Expected:
     return [(f.code, f.document, f.pointer, f.row) for f in findings]
 
@@ -762,6 +768,11 @@ def test_clean_repository(evidence: Any, repository: Any, tmp_path: Path) -> Non
     assert run_checks(GitSource(GitStore.open(bare), commit)) == ()
     repository.git("checkout", "--quiet", "main")
     assert run_checks(WorktreeSource(repository.path)) == ()
+
+
+def test_clean_calibrations(evidence: Any, repository: Any) -> None:
+    clean_documents(evidence)
+    assert repository.check(repository.commit(evidence.files)) == ()
 
 
 def test_own_evidence_is_clean() -> None:

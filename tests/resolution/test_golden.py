@@ -10,10 +10,24 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from perfdb_git.analysis.conformal import DistanceWidening
+from perfdb_git.analysis.curves import LogLogCurve
+from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.formats.codec import encode
-from perfdb_git.providers import analytical, fallback, recorded
+from perfdb_git.model.calibration import DomainRange
+from perfdb_git.providers import analytical, calibrated, fallback, recorded
+from perfdb_git.providers.fitted_models import (
+    OneWidth,
+    encode_curve,
+    encode_interval,
+    encode_scale_offset,
+)
+from tests.resolution.fitted import calibration, promote, slice_of
 
 GOLDEN = Path(__file__).parent / "golden" / "answers.json"
+GOLDEN_CALIBRATED = GOLDEN.with_name("calibrated.json")
 REVISIONS = {
     "analytical": analytical.REVISION,
     "fallback": fallback.REVISION,
@@ -102,6 +116,46 @@ def test_answers_change_only_with_their_revision(repository: Any) -> None:
     changed = [name for name in QUESTIONS if not equal(answers[name], golden["answers"][name])]
     assert not changed, f"{changed} changed: raise REVISION of the provider, then update"
     assert golden["revisions"] == REVISIONS, "REVISION was raised: update the golden file"
+
+
+def test_calibrated_answers_change_only_with_their_revision(repository: Any) -> None:
+    curve = LogLogCurve(
+        sizes=np.array([16.0, 64.0, 128.0, 129.0, 1024.0]),
+        values=np.array([1e-6, 2e-6, 3e-6, 6e-6, 9e-6]),
+        lower_slope=0.2,
+        upper_slope=0.9,
+    )
+    interval = encode_interval(
+        OneWidth(level=0.9, width=0.05),
+        folds="rows",
+        residuals=40,
+        widening=DistanceWidening(rate=0.3),
+    )
+    by_base = ScaleOffset(alpha=1.5, beta=1e-6, covariance=None)
+    models = {
+        "float16": encode_curve(curve, size="m", interval=interval),
+        "bfloat16": encode_scale_offset(by_base, modelled="tiled", features="gemm/1"),
+    }
+    terms = {"n": 256, "k": 512}
+    domain = {"m": DomainRange(minimum=16, maximum=1024)}
+    slices = tuple(
+        slice_of(inside=model, domain=domain, terms={"dtype": dtype, **terms})
+        for dtype, model in models.items()
+    )
+    promote(repository, calibration(device="a100_80g", inputs=("m",), slices=slices))
+    snapshot = repository.at()
+    answers = {
+        f"{dtype} {m:g}": plain(encode(snapshot.resolve(**{**GEMM, "dtype": dtype, "m": m})))
+        for dtype in models
+        for m in (16, 100, 128.5, 4096, 10**5)
+    }
+    if os.environ.get("PERFDB_UPDATE_GOLDEN") == "1":
+        text = json.dumps({"revision": calibrated.REVISION, "answers": answers}, indent=1)
+        GOLDEN_CALIBRATED.write_text(text + "\n")
+    golden = json.loads(GOLDEN_CALIBRATED.read_text())
+    changed = [name for name in answers if not equal(answers[name], golden["answers"][name])]
+    assert not changed, f"{changed} changed: raise REVISION of the provider, then update"
+    assert golden["revision"] == calibrated.REVISION, "REVISION was raised: update the golden file"
 
 
 def test_the_comparison_itself_sees_a_change() -> None:

@@ -18,15 +18,19 @@ from typing import Any, Literal, Union
 import pytest
 
 from perfdb_git.model import (
+    calibration,
     estimate,
+    held_out,
     mapping,
     pipeline,
     policy,
     query,
     records,
     result,
+    splits,
     system_profile,
     timing_profile,
+    validation,
     vocabulary,
 )
 
@@ -46,6 +50,11 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "retraction": ("retraction", "", records.Retraction),
     "result": ("result", "", result.ResultEnvelope),
     "resolution": ("result", "resolution", result.Resolution),
+    "split": ("split", "", splits.Split),
+    "held-out-report": ("held-out-report", "", held_out.HeldOutReport),
+    "calibration": ("calibration", "", calibration.Calibration),
+    "calibration-spec": ("calibration-spec", "", calibration.CalibrationSpec),
+    "validation": ("validation", "", validation.Validation),
 }
 NOT_IN_CLASS = {records.RecordSetHeader: {"rows"}}
 """Rows become arrays, one per column, and never objects."""
@@ -211,7 +220,7 @@ def test_every_class_of_a_document_is_compared() -> None:
     for kind, name, cls in PAIRS.values():
         seen |= drift(load(kind), name, cls).seen
     modules = (records, vocabulary, mapping, system_profile, policy, query, estimate, result)
-    modules += (timing_profile, pipeline)
+    modules += (timing_profile, pipeline, splits, held_out, calibration, validation)
     never_written = {estimate.CostSupport, records.SeriesKey, records.VerifiedRow}
     assert {cls for module in modules for cls in dataclasses_of(module)} - seen == never_written
 
@@ -227,9 +236,17 @@ def test_definitions_of_one_name_are_equal_in_all_schemas() -> None:
             assert node == expected, f"{name} in {path.name} differs from {other}"
 
 
-@pytest.mark.parametrize("kind", ["query", "estimate"])
-def test_the_result_embeds_the_released_document(kind: str) -> None:
-    embedded, document = load("result")["$defs"][kind], load(kind)
+@pytest.mark.parametrize(
+    ("around", "kind"),
+    [
+        ("result", "query"),
+        ("result", "estimate"),
+        ("calibration", "held-out-report"),
+        ("validation", "held-out-report"),
+    ],
+)
+def test_an_embedded_document_is_the_released_one(around: str, kind: str) -> None:
+    embedded, document = load(around)["$defs"][kind.replace("-", "_")], load(kind)
     for keyword in ("properties", "required", "additionalProperties"):
         assert embedded[keyword] == document[keyword]
 

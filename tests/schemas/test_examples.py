@@ -15,15 +15,19 @@ from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.codec import decode, encode
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.calibration import Calibration, CalibrationSpec
 from perfdb_git.model.estimate import CostEstimate
+from perfdb_git.model.held_out import HeldOutReport
 from perfdb_git.model.mapping import TableMapping
 from perfdb_git.model.pipeline import Pipeline
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.records import Manifest, RecordSetHeader, Retraction
 from perfdb_git.model.result import Resolution, ResultEnvelope
+from perfdb_git.model.splits import Split
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.timing_profile import TimingProfile
+from perfdb_git.model.validation import Validation
 from perfdb_git.model.vocabulary import Vocabulary
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
@@ -43,6 +47,11 @@ TYPES: dict[str, type] = {
     "estimate": CostEstimate,
     "result": ResultEnvelope,
     "retraction": Retraction,
+    "split": Split,
+    "held-out-report": HeldOutReport,
+    "calibration": Calibration,
+    "calibration-spec": CalibrationSpec,
+    "validation": Validation,
 }
 
 
@@ -172,6 +181,45 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("retraction", "/reason", "", "/reason"),
     ("retraction", "/retracted_on", "2024-13-01", "/retracted_on"),
     ("retraction", "/replacement", ABSENT, ""),
+    ("split", "/recipe/bucket", ABSENT, "/recipe"),
+    (
+        "split",
+        "/recipe/cut",
+        {"dimension": "m", "at": 1, "held_out": "above"},
+        "/recipe",
+    ),
+    ("split", "/recipe/bucket/hex_digits", 65, "/recipe/bucket/hex_digits"),
+    ("split", "/recipe/bucket/modulus", 1, "/recipe/bucket/modulus"),
+    ("split", "/recipe/key/columns", [], "/recipe/key/columns"),
+    ("split", "/recipe/records/terms/k", [], "/recipe/records/terms/k"),
+    ("split", "/membership/held_out_digest", "d6dbc1a0", "/membership/held_out_digest"),
+    ("held-out-report", "/overall/mape_pct", -1, "/overall/mape_pct"),
+    ("held-out-report", "/overall/n", 0, "/overall/n"),
+    ("held-out-report", "/overall/coverage", 1.01, "/overall/coverage"),
+    ("held-out-report", "/groups/0/errors", None, "/groups/0/errors"),
+    ("held-out-report", "/records_digest", ABSENT, ""),
+    ("calibration", "/family", "guesses", "/family"),
+    ("calibration", "/inputs", [], "/inputs"),
+    ("calibration", "/inputs/0", "Model", "/inputs/0"),
+    ("calibration", "/held_out_report", ABSENT, ""),
+    ("calibration", "/slices/0/split", "rand20", "/slices/0/split"),
+    ("calibration", "/slices/0/training/records", 0, "/slices/0/training/records"),
+    ("calibration", "/slices/0/inside/form", "oracle", "/slices/0/inside/form"),
+    (
+        "calibration",
+        "/slices/0/inside/parameters/arrays/leaf_values/data",
+        "AAA-",
+        "/slices/0/inside/parameters/arrays/leaf_values/data",
+    ),
+    ("calibration", "/libraries", {}, "/libraries"),
+    ("calibration-spec", "/parts", [], "/parts"),
+    ("calibration-spec", "/parts/0/forms", ["forest"], "/parts/0/forms/0"),
+    ("calibration-spec", "/parts/0/split/cut", ABSENT, "/parts/0/split"),
+    ("calibration-spec", "/level", 1, "/level"),
+    ("validation", "/pairs", [], "/pairs"),
+    ("validation", "/pairs/0/measured", SHA, "/pairs/0/measured"),
+    ("validation", "/limit/value", 0, "/limit/value"),
+    ("validation", "/target/component", ABSENT, "/target"),
 ]
 
 

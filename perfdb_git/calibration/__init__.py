@@ -1,0 +1,1 @@
+"""Learning response behaviour from records: splits, held-out reports, calibration documents."""

@@ -1,0 +1,266 @@
+"""Fitting the forms of small tables: curves over one input, and a Gaussian process over several.
+
+The form is chosen, and its interval made, from errors of training rows that the fit had not seen.
+Of a curve, inner sizes are left out and the ends never: beyond them no curve interpolates. What an
+extended curve is worth comes from leaving whole tails out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfdb_git.analysis.conformal import (
+    DistanceWidening,
+    conformal_quantile,
+    fit_distance_widening,
+    group_folds,
+)
+from perfdb_git.analysis.curves import (
+    AffineCurve,
+    LogLogCurve,
+    StepTable,
+    fit_affine,
+    fit_log_log_curve,
+    fit_step_table,
+)
+from perfdb_git.analysis.gaussian_process import MOST_ROWS, GaussianProcess, fit_gaussian_process
+from perfdb_git.calibration.choosing import choose, tried_forms
+from perfdb_git.calibration.slice_fits import (
+    SliceFit,
+    SliceRequest,
+    out_of_fold,
+    some_rows,
+)
+from perfdb_git.errors import InvalidInputError
+from perfdb_git.model.calibration import FittedModel, Form, IntervalCalibration
+from perfdb_git.providers.fitted_models import (
+    OneWidth,
+    encode_curve,
+    encode_gaussian_process,
+    encode_interval,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfdb_git.calibration.slice_fits import Columns, Fit, Places, Predict, Seconds
+
+_FOLDS = 10
+_LEAST_SIZES = 12
+_STEPS = 16
+_TAILS_OCTAVES = (1.0, 2.0, 3.0)
+_LEAST_TAIL_ROWS = 20
+
+Curve = AffineCurve | StepTable | LogLogCurve
+
+CURVE_FORMS: tuple[Form, ...] = ("affine", "step-table", "log-log-curve")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """How one form fits the rows of a request."""
+
+    request: SliceRequest
+    form: Form
+
+    def fit(self, columns: Columns, latency: Seconds) -> Curve | GaussianProcess:
+        """Return the form's parameters."""
+        if self.form == "gaussian-process":
+            target = np.log(latency / self.base(columns))
+            return fit_gaussian_process(self.inputs(columns), target, seed=self.request.seed)
+        size = columns[self.request.inputs[0]]
+        if self.form == "affine":
+            return fit_affine(size, latency)
+        if self.form == "step-table":
+            return fit_step_table(size, latency, min(_STEPS, max(1, len(np.unique(size)) // 4)))
+        return fit_log_log_curve(size, latency)
+
+    def predictor(self, columns: Columns, latency: Seconds) -> Predict:
+        """Fit, and return the prediction."""
+        fitted = self.fit(columns, latency)
+
+        def predict(some: Columns) -> tuple[Seconds, Seconds]:
+            if isinstance(fitted, GaussianProcess):
+                logs, deviation = fitted.predict_with_deviation(self.inputs(some))
+                return self.base(some) * np.exp(logs), deviation
+            predicted = fitted.predict(some[self.request.inputs[0]])
+            return predicted, np.ones_like(predicted)
+
+        return predict
+
+    def inputs(self, columns: Columns) -> Seconds:
+        """Return what a process reads, ``(n, n_inputs)``: features, or octaves of the inputs."""
+        features, hardware = self.request.features, self.request.hardware
+        if features is None or hardware is None:
+            return np.column_stack([np.log2(columns[name]) for name in self.request.inputs])
+        table = features.compute(columns, hardware)
+        return np.asarray(table[:, [place for place, _ in self.varying()]], np.float64)
+
+    def varying(self) -> list[tuple[int, str]]:
+        """Return place and name of the features that are not the same in all rows."""
+        features, hardware = self.request.features, self.request.hardware
+        assert features is not None
+        assert hardware is not None
+        table = features.compute(self.request.columns, hardware)
+        return [
+            (place, name)
+            for place, name in enumerate(features.names(hardware))
+            if bool((table[:, place] != table[0, place]).any())
+        ]
+
+    def base(self, columns: Columns) -> Seconds:
+        """Return the physical base of each row; 1 without features."""
+        features, hardware = self.request.features, self.request.hardware
+        if features is None or hardware is None:
+            return np.ones(1)
+        return features.base(columns, hardware)
+
+    def encode(
+        self, columns: Columns, latency: Seconds, interval: IntervalCalibration
+    ) -> FittedModel:
+        """Fit, and return the model as a document states it."""
+        fitted = self.fit(columns, latency)
+        if not isinstance(fitted, GaussianProcess):
+            return encode_curve(fitted, size=self.request.inputs[0], interval=interval)
+        features, hardware = self.request.features, self.request.hardware
+        if features is None or hardware is None:
+            return encode_gaussian_process(fitted, inputs=self.request.inputs, interval=interval)
+        return encode_gaussian_process(
+            fitted,
+            inputs=[name for _, name in self.varying()],
+            features=features.name,
+            base=next(iter(features.bases)),
+            interval=interval,
+        )
+
+
+def cannot_fit(request: SliceRequest, form: Form) -> str | None:
+    """Say why a form of small tables cannot be fitted to these rows; None if it can."""
+    if form in CURVE_FORMS and len(request.inputs) > 1:
+        return f"{len(request.inputs)} inputs, a curve has one"
+    if form == "gaussian-process" and request.features is None and request.points().min() <= 0:
+        return "an input is 0, and a Gaussian process reads its octaves"
+    if form == "gaussian-process" and len(request.latency) > MOST_ROWS:
+        return f"more than {MOST_ROWS} rows"
+    return None
+
+
+def fit_small_slice(
+    request: SliceRequest, forms: tuple[Form, ...], notes: Mapping[Form, str]
+) -> SliceFit:
+    """Choose among forms of small tables, and fit the chosen one to all rows.
+
+    Parameters
+    ----------
+    request : SliceRequest
+        The rows.
+    forms : tuple of str
+        Those that `cannot_fit` has nothing against, at least one.
+    notes : mapping of str to str
+        Why the others were not tried.
+
+    Raises
+    ------
+    InvalidInputError
+        'too-few-records' where the rows do not suffice for an interval.
+    """
+    folds = _folds(request)
+    found = {form: _out_of_fold(request, form, folds) for form in forms}
+    errors = {form: pair[0] for form, pair in found.items()}
+    groups = np.unique(request.points(), axis=0, return_inverse=True)[1].reshape(-1)
+    chosen = choose(errors, groups.astype(np.float64))
+    left_out = folds >= 0
+    scores = (np.abs(found[chosen][0]) / found[chosen][1])[left_out]
+    width = conformal_quantile(scores, request.level)
+    if math.isinf(width):
+        raise _too_few(request)
+    kind = _Kind(request=request, form=chosen)
+    interval = encode_interval(
+        OneWidth(level=request.level, width=width, by_deviation=chosen == "gaussian-process"),
+        folds="points, the ends of a curve always kept" if len(request.inputs) == 1 else "points",
+        residuals=int(left_out.sum()),
+        widening=_widening(kind, width),
+    )
+    inside = kind.encode(request.columns, request.latency, interval)
+    return SliceFit(
+        inside=inside,
+        beyond=None,
+        tried=tried_forms(request.forms, errors, chosen, notes),
+    )
+
+
+def small_form_errors(request: SliceRequest, form: Form, folds: Places) -> Seconds:
+    """Return log(predicted / measured) of every row by models that had not seen its fold."""
+    return _out_of_fold(request, form, folds)[0]
+
+
+def _out_of_fold(request: SliceRequest, form: Form, folds: Places) -> tuple[Seconds, Seconds]:
+    fit: Fit = _Kind(request=request, form=form).predictor
+    return out_of_fold(fit, request.columns, request.latency, folds)
+
+
+def _folds(request: SliceRequest) -> Places:
+    """Deal points to folds; the ends of a curve to none."""
+    points = request.points()
+    if len(request.inputs) > 1:
+        distinct = len(np.unique(points, axis=0))
+        if distinct < _LEAST_SIZES:
+            raise _too_few(request)
+        return group_folds(points, min(_FOLDS, distinct), request.seed)
+    sizes, place = np.unique(points[:, 0], return_inverse=True)
+    if len(sizes) < _LEAST_SIZES:
+        raise _too_few(request)
+    folds = np.arange(len(sizes)) % _FOLDS
+    folds[[0, -1]] = -1
+    return np.asarray(folds[place], np.int64)
+
+
+def _widening(kind: _Kind, width: float) -> DistanceWidening | None:
+    """Learn how intervals widen from models fitted without a tail; None where none can be cut."""
+    request = kind.request
+    points = request.points()
+    along = max(range(points.shape[1]), key=lambda place: len(np.unique(points[:, place])))
+    values = points[:, along]
+    if values.min() <= 0:
+        return None
+    ratios, octaves = [np.empty(0)], [np.empty(0)]
+    for cut in _TAILS_OCTAVES:
+        for upper in (True, False):
+            end = values.max() / 2**cut if upper else values.min() * 2**cut
+            kept = values <= end if upper else values >= end
+            if kept.sum() < _LEAST_TAIL_ROWS or not (~kept).any():
+                continue
+            edge = values[kept].max() if upper else values[kept].min()
+            error, distance = _tail(kind, kept, np.abs(np.log2(values / edge)), width)
+            ratios.append(error)
+            octaves.append(distance)
+    over, far = np.concatenate(ratios), np.concatenate(octaves)
+    if math.isinf(conformal_quantile(over, request.level)):
+        return None
+    return fit_distance_widening(over, far, request.level)
+
+
+def _tail(
+    kind: _Kind, kept: NDArray[np.bool_], distance: Seconds, width: float
+) -> tuple[Seconds, Seconds]:
+    """Return errors of the rows beyond, in interior half-widths, and their distance in octaves."""
+    request = kind.request
+    count = len(request.latency)
+    predict = kind.predictor(some_rows(request.columns, kept, count), request.latency[kept])
+    predicted, scale = predict(some_rows(request.columns, ~kept, count))
+    return np.abs(np.log(predicted / request.latency[~kept])) / (width * scale), distance[~kept]
+
+
+def _too_few(request: SliceRequest) -> InvalidInputError:
+    return InvalidInputError(
+        f"{len(request.latency)} training records of slice {request.name} are too few for a fit "
+        "with an interval",
+        code="too-few-records",
+        document="calibration spec",
+        remedy=f"measure at least {_LEAST_SIZES} sizes, or slice less",
+    )

@@ -1,0 +1,1 @@
+"""Named, versioned features of operations, and their physical bases."""

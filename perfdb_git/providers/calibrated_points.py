@@ -1,0 +1,182 @@
+"""One calibrated answer: inside the domain or beyond it, with its distance and its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfdb_git.analysis.curves import LogLogCurve
+from perfdb_git.errors import UsageError
+from perfdb_git.model.calibration import CalibrationSlice, DomainRange
+from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered
+from perfdb_git.providers.fitted_decoding import FittedPredictor
+from perfdb_git.providers.fitted_forms import CurveEvaluator, ProcessEvaluator, TreesEvaluator
+from perfdb_git.providers.matching import octaves
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXTENDING = ("affine", "log-log-curve", "scale-offset")
+"""Forms with a rule of their own beyond the sizes that they were fitted to."""
+
+_JUMP = 0.05
+"""What counts as a jump where no interval is known, on the natural logarithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedPoint:
+    """An answer.
+
+    ``half_width`` is on the natural logarithm, ``None`` without an interval; ``beyond`` says
+    whether it lies outside the domain, ``octaves`` how far.
+    """
+
+    predictor: FittedPredictor
+    seconds: float
+    half_width: float | None
+    beyond: bool
+    octaves: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Lower and upper bound in seconds."""
+        if self.half_width is None:
+            return None
+        factor = math.exp(self.half_width)
+        return self.seconds / factor, self.seconds * factor
+
+
+def octaves_outside(
+    inputs: Mapping[str, float],
+    domain: Mapping[str, DomainRange],
+    is_zero_legal: Callable[[str], bool],
+) -> dict[str, float]:
+    """Return how far each input lies outside its range; inputs inside theirs are left out."""
+    found = {}
+    for name, value in inputs.items():
+        limits = domain[name]
+        nearest = min(max(value, limits.minimum), limits.maximum)
+        if value != nearest:
+            found[name] = octaves(value, nearest, zero_legal=is_zero_legal(name) or nearest == 0)
+    return found
+
+
+def evaluate(
+    selected: SelectedSlice,
+    outside: Mapping[str, float],
+    predictor_of: Callable[[bool], FittedPredictor | None],
+) -> CalibratedPoint | Unanswered:
+    """Answer by the slice's model for the place of the query.
+
+    Parameters
+    ----------
+    selected : SelectedSlice
+        The slice and the inputs.
+    outside : Mapping[str, float]
+        As `octaves_outside` gives it.
+    predictor_of : callable
+        Returns the model inside (False) or beyond (True), ``None`` where there is none.
+    """
+    predictor = _model(selected.slice, outside, predictor_of)
+    if isinstance(predictor, Unanswered):
+        return predictor
+    columns = {name: np.array([value]) for name, value in selected.inputs.items()}
+    distance = max(outside.values(), default=0.0)
+    try:
+        seconds, widths = predictor.predict_with_half_width(columns, octaves=np.array([distance]))
+    except UsageError as error:
+        return Unanswered(code=error.code, reason=error.message)
+    value, width = float(seconds[0]), float(widths[0])
+    if not (math.isfinite(value) and value > 0):
+        return Unanswered(code="no-value", reason="the model has no positive value there")
+    cliff = None if outside else _cliff(predictor, columns, value, width)
+    notes: tuple[str, ...] = ()
+    if cliff is not None:
+        width, note = cliff
+        notes = (note,)
+    elif outside and not math.isfinite(width):
+        notes = ("no interval: none is calibrated outside the domain",)
+    return CalibratedPoint(
+        predictor=predictor,
+        seconds=value,
+        half_width=width if math.isfinite(width) else None,
+        beyond=bool(outside),
+        octaves=distance,
+        notes=notes,
+    )
+
+
+def _model(
+    item: CalibrationSlice,
+    outside: Mapping[str, float],
+    predictor_of: Callable[[bool], FittedPredictor | None],
+) -> FittedPredictor | Unanswered:
+    if not outside:
+        inside = predictor_of(False)
+        assert inside is not None
+        return inside
+    found = predictor_of(True)
+    if found is not None:
+        return found
+    inside = predictor_of(False)
+    if inside is not None and item.inside.form in EXTENDING and _extends(inside, outside):
+        return inside
+    where = ", ".join(
+        f"{name} in {item.domain[name].minimum:g} to {item.domain[name].maximum:g}"
+        for name in outside
+    )
+    return Unanswered(
+        code="outside-domain", reason=f"the calibration holds for {where} and has no model beyond"
+    )
+
+
+def _extends(predictor: FittedPredictor, outside: Mapping[str, float]) -> bool:
+    """Whether the form reads every input that lies outside, itself or through its base."""
+    evaluator = predictor.evaluator
+    assert isinstance(evaluator, CurveEvaluator | ProcessEvaluator | TreesEvaluator)
+    reads = evaluator.reads
+    if reads.features:
+        return False
+    return not reads.inputs or set(outside) <= set(reads.inputs)
+
+
+def _cliff(
+    predictor: FittedPredictor,
+    columns: Mapping[str, NDArray[np.float64]],
+    value: float,
+    width: float,
+) -> tuple[float, str] | None:
+    """Return a half-width that covers both sides of a measured jump, and a note on it.
+
+    Between two measured sizes a cost grows by nothing at least and in proportion at most; what is
+    more than that by over the half-width is a jump whose place between the two is not known.
+    """
+    evaluator = predictor.evaluator
+    if not isinstance(evaluator, CurveEvaluator) or not isinstance(evaluator.curve, LogLogCurve):
+        return None
+    curve = evaluator.curve
+    size = float(evaluator.size(predictor.reader.complete(columns))[0])
+    upper = int(np.searchsorted(curve.sizes, size))
+    if upper == 0 or upper == len(curve.sizes) or curve.sizes[upper] == size:
+        return None
+    sizes, values = curve.sizes[upper - 1 : upper + 1], curve.values[upper - 1 : upper + 1]
+    rise, run = (math.log(pair[1] / pair[0]) for pair in (values, sizes))
+    # Of a base's multiple the base has taken the growth already: it may fall as fast as size.
+    least = -run if evaluator.reads.bases else 0.0
+    jump = max(rise - run, least - rise)
+    is_known = math.isfinite(width)
+    if not jump > (width if is_known else _JUMP):
+        return None
+    here = float(curve.predict(np.array([size]))[0])
+    covering = max(abs(math.log(here / knot)) for knot in values.tolist())
+    note = (
+        f"a jump lies between the measured sizes {sizes[0]:g} and {sizes[1]:g} "
+        f"(factor {math.exp(rise):.3g}): "
+        + ("the interval covers both sides" if is_known else "either side's value may hold")
+    )
+    return max(covering, width) if is_known else width, note

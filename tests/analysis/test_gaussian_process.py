@@ -1,0 +1,105 @@
+"""The Gaussian process against dense algebra, finite differences and its own coverage."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from perfdb_git.analysis.gaussian_process import (
+    GaussianProcess,
+    _negative_log_likelihood,
+    fit_gaussian_process,
+)
+
+
+def process() -> GaussianProcess:
+    draws = np.random.default_rng(0)
+    inputs = draws.random((60, 2)) * (1, 10)
+    target = np.sin(6 * inputs[:, 0]) + 0.1 * inputs[:, 1] + draws.normal(0, 0.05, 60)
+    return fit_gaussian_process(inputs, target, restarts=2)
+
+
+def test_mean_and_deviation_agree_with_dense_algebra() -> None:
+    model = process()
+    queries = np.random.default_rng(1).random((7, 2)) * (1, 10)
+    at = (queries - model.input_centers) / model.input_spreads
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> float:
+        r = np.sqrt((((a - b) / model.length_scales) ** 2).sum())
+        return float(model.signal_variance * (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r))
+
+    inner = np.array([[kernel(a, b) for b in model.inputs] for a in model.inputs])
+    inner += model.nugget * np.eye(60)
+    cross = np.array([[kernel(a, b) for b in model.inputs] for a in at])
+    mean, deviation = model.predict_with_deviation(queries)
+    expected = model.target_center + model.target_spread * cross @ model.weights
+    assert mean == pytest.approx(expected, rel=1e-9)
+    variance = model.signal_variance - np.diag(cross @ np.linalg.solve(inner, cross.T))
+    assert deviation == pytest.approx(
+        model.target_spread * np.sqrt(variance + model.nugget), rel=1e-7
+    )
+    assert model.predict(queries[0]) == pytest.approx(mean[0], rel=1e-9)
+    assert model.predict(queries[0]).shape == () and model.predict(queries[:0]).shape == (0,)
+
+
+def test_likelihood_and_gradient() -> None:
+    draws = np.random.default_rng(2)
+    rows, values = draws.normal(size=(12, 2)), draws.normal(size=12)
+    squares = (rows[:, None] - rows[None]).transpose(2, 0, 1) ** 2
+    logs = np.log([0.7, 1.9, 1.3, 0.05])
+    loss, gradient = _negative_log_likelihood(logs, squares, values)
+    r = np.sqrt(squares[0] / 0.49 + squares[1] / 1.9**2) * np.sqrt(3)
+    covariance = 1.3 * (1 + r) * np.exp(-r) + 0.05 * np.eye(12)
+    assert -loss == pytest.approx(stats.multivariate_normal(cov=covariance).logpdf(values))
+    for place in range(4):
+        step = np.zeros(4)
+        step[place] = 1e-6
+        up, _ = _negative_log_likelihood(logs + step, squares, values)
+        down, _ = _negative_log_likelihood(logs - step, squares, values)
+        assert gradient[place] == pytest.approx((up - down) / 2e-6, rel=1e-5)
+
+
+def test_the_fit_predicts_unseen_points_and_covers_them() -> None:
+    def truth(x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sin(5 * x[:, 0]) + x[:, 1] ** 2)
+
+    inside = []
+    for seed in range(4):
+        draws = np.random.default_rng(seed)
+        inputs, queries = draws.random((100, 3)), draws.random((300, 3))
+        model = fit_gaussian_process(inputs, truth(inputs) + draws.normal(0, 0.1, 100))
+        assert model.length_scales[2] > 5 * model.length_scales[0]
+        mean, deviation = model.predict_with_deviation(queries)
+        assert np.sqrt(np.mean((mean - truth(queries)) ** 2)) < 0.08
+        measured = truth(queries) + draws.normal(0, 0.1, 300)
+        inside.append(np.abs(measured - mean) < 1.645 * deviation)
+    assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_the_fit_depends_on_neither_run_nor_order_of_rows() -> None:
+    draws = np.random.default_rng(3)
+    inputs, target = draws.random((40, 2)), draws.random(40)
+    order = draws.permutation(40)
+    first = fit_gaussian_process(inputs, target)
+    second = fit_gaussian_process(inputs[order], target[order])
+    assert (first.weights == second.weights).all()
+    assert (first.length_scales == second.length_scales).all()
+
+
+def test_repeated_rows_and_constant_inputs_are_fine() -> None:
+    inputs = np.column_stack((np.repeat([0.0, 1.0, 2.0, 3.0], 3), np.full(12, 7.0)))
+    target = inputs[:, 0] + np.tile([-0.1, 0.0, 0.1], 4)
+    model = fit_gaussian_process(inputs, target)
+    assert model.predict([1.0, 7.0]) == pytest.approx(1.0, abs=0.1)
+
+
+def test_unfit_rows_are_refused() -> None:
+    for inputs, target in (
+        (np.zeros((2001, 1)), np.zeros(2001)),
+        (np.zeros((1, 1)), np.zeros(1)),
+        (np.zeros(3), np.zeros(3)),
+        (np.full((3, 1), np.nan), np.zeros(3)),
+    ):
+        with pytest.raises(ValueError):
+            fit_gaussian_process(inputs, target)
+    with pytest.raises(ValueError, match="need 2 columns"):
+        process().predict([1.0, 2.0, 3.0])
