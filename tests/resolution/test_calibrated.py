@@ -240,7 +240,7 @@ def test_a_curve_and_a_process_answer(repository: EvidenceRepository) -> None:
 
 def test_a_jump_between_knots_widens_the_interval(repository: EvidenceRepository) -> None:
     curve = LogLogCurve(
-        sizes=np.array([16.0, 128.0, 129.0, 1024.0]),
+        sizes=np.array([16.0, 128.0, 130.0, 1024.0]),
         values=np.array([1e-6, 2e-6, 6e-6, 9e-6]),
         lower_slope=0.0,
         upper_slope=1.0,
@@ -248,7 +248,7 @@ def test_a_jump_between_knots_widens_the_interval(repository: EvidenceRepository
     interval = encode_interval(OneWidth(level=0.9, width=0.05), folds="rows", residuals=9)
     promote(repository, one_size(model=encode_curve(curve, size="m", interval=interval)))
     snapshot = repository.at()
-    smooth, jumping = ask(snapshot, m=64).estimate, ask(snapshot, m=128.5).estimate
+    smooth, jumping = ask(snapshot, m=64).estimate, ask(snapshot, m=129).estimate
     assert smooth is not None
     assert jumping is not None
     assert _log_width(smooth) == pytest.approx(0.05)
