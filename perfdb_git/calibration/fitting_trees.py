@@ -43,7 +43,7 @@ class TreeRecipe:
         Physical bases; predictions are the geometric mean of one model each.
     fold_settings : TreeSettings
         Of the models behind an interval: coarser, so that six folds cost little more than one
-        fit; what they miss by makes intervals wider, never too narrow.
+        fit; being less exact they tend to make intervals wider, not narrower.
     """
 
     features: str
