@@ -24,6 +24,11 @@ from perfdb_git.errors import (
 )
 from perfdb_git.model.result import Message
 
+# Read by numpy's libraries when they are loaded, which is after this. Starting threads costs more
+# than it saves here, and with one thread sums come out alike on every machine.
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 TRACEBACK_VARIABLE = "PERFDB_TRACEBACK"
 
 _COMMANDS = {
