@@ -67,14 +67,7 @@ class AnalyticalProvider:
         """Say whether profile, work and rates are all known."""
         modelled = self._model(query)
         if isinstance(modelled, Refusal):
-            return CostSupport(
-                provider=self.name,
-                answerable=False,
-                code=modelled.code,
-                reason=modelled.reason,
-                method=self.method,
-                missing_fields=modelled.missing,
-            )
+            return modelled.as_support(self.name, self.method)
         return CostSupport(
             provider=self.name,
             answerable=True,

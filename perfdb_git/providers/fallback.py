@@ -46,16 +46,14 @@ class FallbackProvider:
     def supports(self, query: CostQuery) -> CostSupport:
         """Say whether the device's profile declares a bound for this kind of work."""
         found = self._bounded(query)
-        refused = isinstance(found, Refusal)
+        if isinstance(found, Refusal):
+            return found.as_support(self.name, self.method)
         return CostSupport(
             provider=self.name,
-            answerable=not refused,
-            code=found.code if isinstance(found, Refusal) else "declared-bound",
-            reason=found.reason
-            if isinstance(found, Refusal)
-            else f"bound declared by profile {found[0].profile.name}",
+            answerable=True,
+            code="declared-bound",
+            reason=f"bound declared by profile {found[0].profile.name}",
             method=self.method,
-            missing_fields=found.missing if isinstance(found, Refusal) else (),
         )
 
     def estimate(self, query: CostQuery) -> CostEstimate:

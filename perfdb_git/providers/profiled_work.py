@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.model.estimate import CostSupport, Method
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.system_profile import SystemProfile
@@ -23,6 +25,17 @@ class Refusal:
     code: str
     reason: str
     missing: tuple[str, ...] = ()
+
+    def as_support(self, provider: str, method: Method) -> CostSupport:
+        """Return the refusal as the word of a provider."""
+        return CostSupport(
+            provider=provider,
+            answerable=False,
+            code=self.code,
+            reason=self.reason,
+            method=method,
+            missing_fields=self.missing,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +66,7 @@ class ProfileSelection:
         self._vocabulary = vocabulary
         self._policy = policy
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Short digest over the documents of every profile that the policy selects."""
         parts = [

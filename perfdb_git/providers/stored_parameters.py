@@ -82,10 +82,6 @@ class ParameterReader:
             del self._numbers[name]
         return tuple(name.removeprefix(prefix + ".") for name in ordered)
 
-    def has_array(self, name: str) -> bool:
-        """Return whether an array of that name is left."""
-        return name in self._arrays
-
     def array(self, name: str, dtype: str, dimensions: int) -> NDArray[Any]:
         """Return an array that must be there, of one type and number of dimensions."""
         if name not in self._arrays:

@@ -18,12 +18,12 @@ RawEntry: TypeAlias = tuple[bytes, bytes, bytes]
 
 MAX_NAME_LENGTH = 200
 NAME_REMEDY = (
-    "use 1 to 200 ASCII letters, digits and . _ - + = @, not starting with -, "
+    f"use 1 to {MAX_NAME_LENGTH} ASCII letters, digits and . _ - + = @, not starting with -, "
     "and none of '.', '..', '.git'"
 )
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}")
-_NAME = re.compile(rb"[A-Za-z0-9._+=@][A-Za-z0-9._+=@-]{0,199}")
+_NAME = re.compile(rb"[A-Za-z0-9._+=@][A-Za-z0-9._+=@-]{0,%d}" % (MAX_NAME_LENGTH - 1))
 _RESERVED_NAMES = frozenset({b".", b"..", b".git"})
 _ENTRY = re.compile(rb"([0-7]{1,7}) ([^\0]+)\0(.{20})", re.DOTALL)
 _COMMIT = re.compile(
