@@ -23,6 +23,8 @@ from perfdb_git.model import (
     held_out,
     mapping,
     pipeline,
+    plan,
+    plan_lock,
     policy,
     query,
     records,
@@ -44,6 +46,8 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "system-profile": ("system-profile", "", system_profile.SystemProfile),
     "timing-profile": ("timing-profile", "", timing_profile.TimingProfile),
     "pipeline": ("pipeline", "", pipeline.Pipeline),
+    "plan": ("plan", "", plan.Plan),
+    "plan-lock": ("plan-lock", "", plan_lock.PlanLock),
     "policy": ("policy", "", policy.Policy),
     "query": ("query", "", query.CostQuery),
     "estimate": ("estimate", "", estimate.CostEstimate),
@@ -220,7 +224,16 @@ def test_every_class_of_a_document_is_compared() -> None:
     for kind, name, cls in PAIRS.values():
         seen |= drift(load(kind), name, cls).seen
     modules = (records, vocabulary, mapping, system_profile, policy, query, estimate, result)
-    modules += (timing_profile, pipeline, splits, held_out, calibration, validation)
+    modules += (
+        timing_profile,
+        pipeline,
+        splits,
+        held_out,
+        calibration,
+        validation,
+        plan,
+        plan_lock,
+    )
     never_written = {estimate.CostSupport, records.SeriesKey, records.VerifiedRow}
     assert {cls for module in modules for cls in dataclasses_of(module)} - seen == never_written
 
@@ -243,6 +256,7 @@ def test_definitions_of_one_name_are_equal_in_all_schemas() -> None:
         ("result", "estimate"),
         ("calibration", "held-out-report"),
         ("validation", "held-out-report"),
+        ("plan-lock", "plan"),
     ],
 )
 def test_an_embedded_document_is_the_released_one(around: str, kind: str) -> None:

@@ -20,6 +20,8 @@ from perfdb_git.model.estimate import CostEstimate
 from perfdb_git.model.held_out import HeldOutReport
 from perfdb_git.model.mapping import TableMapping
 from perfdb_git.model.pipeline import Pipeline
+from perfdb_git.model.plan import Plan
+from perfdb_git.model.plan_lock import PlanLock
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.records import Manifest, RecordSetHeader, Retraction
@@ -42,6 +44,8 @@ TYPES: dict[str, type] = {
     "system-profile": SystemProfile,
     "timing-profile": TimingProfile,
     "pipeline": Pipeline,
+    "plan": Plan,
+    "plan-lock": PlanLock,
     "policy": Policy,
     "query": CostQuery,
     "estimate": CostEstimate,
@@ -149,6 +153,21 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("pipeline", "/stages/1/query", {}, "/stages/1/query"),
     ("pipeline", "/jobs/count", 0, "/jobs/count"),
     ("pipeline", "/jobs/arrivals/kind", "random", "/jobs/arrivals/kind"),
+    ("plan", "/name", "decode.lock", "/name"),
+    ("plan", "/queries", [], "/queries"),
+    ("plan", "/queries/0/query", {}, "/queries/0/query"),
+    ("plan", "/queries/0/multiplicity", 0, "/queries/0/multiplicity"),
+    ("plan", "/queries/1/multiplicity", 1.5, "/queries/1/multiplicity"),
+    ("plan", "/composition/kind", "product", "/composition/kind"),
+    ("plan", "/composition/pipeline", "submit", "/composition/pipeline"),
+    ("plan", "/composition/kind", "pipeline", "/composition"),
+    ("plan-lock", "/commit", "main", "/commit"),
+    ("plan-lock", "/digest", ABSENT, ""),
+    ("plan-lock", "/trees/evidence", "", "/trees/evidence"),
+    ("plan-lock", "/queries/0/answer/value", -1, "/queries/0/answer/value"),
+    ("plan-lock", "/queries/0/answer/method", "guessed", "/queries/0/answer/method"),
+    ("plan-lock", "/result/makespan_ps", "012", "/result/makespan_ps"),
+    ("plan-lock", "/host", "node1", ""),
     ("policy", "/tiers", ["analytical", "analytical"], "/tiers"),
     ("policy", "/tiers/1", "guess", "/tiers/1"),
     ("policy", "/interval/level", 1, "/interval/level"),
