@@ -32,7 +32,8 @@ class Place:
     by_folder: bool = False
 
 
-# The innermost folder first: the first one that a path begins with decides.
+# The innermost folder first: the first one that a path begins with decides. Of several places in
+# one folder the first one whose names fit does.
 PLACES = (
     Place(folder=layout.RECORDS, files=f"[^/]+/[^/]+/{_JSON}", kind="record-set", canonical=True),
     Place(folder=layout.MANIFESTS, files=_JSON, kind="manifest", canonical=True),
@@ -45,8 +46,13 @@ PLACES = (
     Place(folder=layout.EVIDENCE, files=r"vocabulary\.yaml", kind="vocabulary"),
     Place(folder=layout.SYSTEM_PROFILES, files=_DOCUMENT, kind="system-profile"),
     Place(folder=layout.PROFILES, files=_DOCUMENT, kind="timing-profile", by_folder=True),
-    # Plans and locks name their schemas themselves.
-    Place(folder=layout.PLANS, files=rf"(?:[^/]+/)*{_DOCUMENT}", kind=None),
+    Place(
+        folder=layout.PLANS,
+        files=r"[^/]+" + re.escape(layout.LOCK_SUFFIX),
+        kind="plan-lock",
+        canonical=True,
+    ),
+    Place(folder=layout.PLANS, files=_DOCUMENT, kind="plan"),
     Place(folder=layout.PIPELINES, files=_DOCUMENT, kind="pipeline", by_folder=True),
     Place(
         folder=layout.SCHEMAS,
@@ -57,26 +63,22 @@ PLACES = (
 
 FALLBACK_PATHS = (
     layout.VOCABULARY,
-    *(place.folder for place in PLACES if place.folder not in ROOTS),
+    *dict.fromkeys(place.folder for place in PLACES if place.folder not in ROOTS),
 )
 """What is looked at one by one where the folder around it cannot be walked whole."""
 
 
 def place_of(path: str) -> Place | None:
     """Return the place that a document belongs to, or None for a remark or an unknown file."""
-    place = _around(path)
-    if place is None or _REMARK.fullmatch(path):
+    if _REMARK.fullmatch(path):
         return None
-    return place if re.fullmatch(place.files, path[len(place.folder) + 1 :]) else None
+    around = next((p.folder for p in PLACES if path.startswith(f"{p.folder}/")), None)
+    for place in PLACES:
+        if place.folder == around and re.fullmatch(place.files, path[len(place.folder) + 1 :]):
+            return place
+    return None
 
 
 def is_remark(path: str) -> bool:
     """Tell whether a file is for people only: a Markdown text, or a keeper of an empty folder."""
     return _REMARK.fullmatch(path) is not None
-
-
-def _around(path: str) -> Place | None:
-    for place in PLACES:
-        if path.startswith(f"{place.folder}/"):
-            return place
-    return None

@@ -17,6 +17,7 @@ from perfdb_git.checks.document_checks import (
     SCHEMAS,
 )
 from perfdb_git.checks.layout_checks import LAYOUT
+from perfdb_git.checks.plan_checks import PLAN_LOCKS, PLANS
 from perfdb_git.checks.policy_checks import POLICIES
 from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
 from perfdb_git.checks.profile_history_checks import PROFILE_HISTORY
@@ -49,6 +50,8 @@ CHECKS: tuple[Check, ...] = (
     CALIBRATIONS,
     TIMING_PROFILES,
     PIPELINES,
+    PLANS,
+    PLAN_LOCKS,
     PROFILE_HISTORY,
     DUPLICATES,
 )

@@ -24,6 +24,7 @@ SYSTEM_PROFILES = "profiles/systems"
 JSON_SUFFIX = ".json"
 YAML_SUFFIX = ".yaml"
 DOCUMENT_SUFFIXES = (JSON_SUFFIX, YAML_SUFFIX)
+LOCK_SUFFIX = ".lock.json"
 
 _SHORT_DIGEST = 12
 _MAX_SLUG = 120
@@ -97,6 +98,16 @@ def validation_path(sha256: str) -> str:
 def policy_path(name: str) -> str:
     """Return the path of a resolver policy."""
     return f"{POLICIES}/{name}{YAML_SUFFIX}"
+
+
+def plan_paths(name: str) -> tuple[str, ...]:
+    """Return the paths at which a plan may stand; only one of them may exist."""
+    return tuple(f"{PLANS}/{name}{suffix}" for suffix in DOCUMENT_SUFFIXES)
+
+
+def plan_lock_path(name: str) -> str:
+    """Return the path of the lock of a plan."""
+    return f"{PLANS}/{name}{LOCK_SUFFIX}"
 
 
 def system_profile_paths(name: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from perfdb_git.operations.queries import value_fault
 from perfdb_git.storage.git import GitStore, ReadLimits
 from perfdb_git.storage.sources import GitSource, SourceFile, WorktreeSource
 from tests.checks.calibration_breaks import CALIBRATION_BREAKS, clean_documents
+from tests.checks.plan_breaks import PLAN_BREAKS, clean_plan
 
 ROOT = Path(__file__).parents[2]
 POLICY = "evidence/policies/default.yaml"
@@ -741,7 +742,7 @@ def pipeline_that_asks_for_nothing(e: Any) -> Expected:
     return one("bad-stage-query", _put_pipeline(e, query={"m": 4}), "/stages/0/query")
 
 
-BREAKS |= CALIBRATION_BREAKS
+BREAKS |= CALIBRATION_BREAKS | PLAN_BREAKS
 
 
 def _plain(findings: Any) -> Expected:
@@ -772,6 +773,11 @@ def test_clean_repository(evidence: Any, repository: Any, tmp_path: Path) -> Non
 
 def test_clean_calibrations(evidence: Any, repository: Any) -> None:
     clean_documents(evidence)
+    assert repository.check(repository.commit(evidence.files)) == ()
+
+
+def test_a_clean_plan_and_its_lock(evidence: Any, repository: Any) -> None:
+    clean_plan(evidence)
     assert repository.check(repository.commit(evidence.files)) == ()
 
 
