@@ -221,6 +221,10 @@ class DatabaseSnapshot:
             # The index said something else than Git and has been made anew; Git's word stands.
             return self._resolve(asked, in_force, explain=explain)
 
+    def provider_revisions(self, policy: PolicyInForce) -> dict[str, str]:
+        """Return the revision of every provider that a policy asks, by tier."""
+        return self._resolver(policy.policy).revisions
+
     @cached_property
     def calibration_models(self) -> CalibrationModels:
         """Calibration revisions of the snapshot, ready to predict."""

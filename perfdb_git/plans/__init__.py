@@ -1,0 +1,1 @@
+"""Plans: resolved, locked to a commit, verified, and compared with newer evidence."""
