@@ -51,6 +51,9 @@ _COMMANDS = {
     "validate": CommandPlace(
         "perfdb_git.cli.validate", "validate", "Judge a simulator by measurements."
     ),
+    "plan": CommandPlace(
+        "perfdb_git.cli.plan", "plan_group", "Many questions as one, locked to a commit."
+    ),
     "list": CommandPlace("perfdb_git.cli.listing", "list_command", "List what a snapshot holds."),
     "show": CommandPlace("perfdb_git.cli.show", "show", "Show one record, document or name."),
     "retract": CommandPlace(

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.model.values import Scalar
+from perfdb_git.reports.plan_listing import PlanEntry, plan_entries, plan_table
 from perfdb_git.reports.quantities import counted
 from perfdb_git.reports.screen import Line, table
 from perfdb_git.reports.timing_listing import (
@@ -22,7 +23,7 @@ from perfdb_git.reports.timing_listing import (
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
 Listed: TypeAlias = Literal[
-    "series", "sets", "policies", "profiles", "operations", "timing-profiles", "pipelines"
+    "series", "sets", "policies", "profiles", "operations", "timing-profiles", "pipelines", "plans"
 ]
 
 UNKNOWN = "unknown"
@@ -35,6 +36,7 @@ _SINGULAR: Mapping[str, str] = {
     "operations": "operation",
     "timing-profiles": "timing profile",
     "pipelines": "pipeline",
+    "plans": "plan",
 }
 
 
@@ -89,7 +91,9 @@ class NamedEntry:
     optional: tuple[str, ...] = ()
 
 
-Entry: TypeAlias = SeriesEntry | RecordSetEntry | NamedEntry | TimingProfileEntry | PipelineEntry
+Entry: TypeAlias = (
+    SeriesEntry | RecordSetEntry | NamedEntry | TimingProfileEntry | PipelineEntry | PlanEntry
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,8 @@ def make_listing(snapshot: DatabaseSnapshot, what: Listed, wanted: Mapping[str, 
         entries = timing_profile_entries(snapshot)
     elif what == "pipelines":
         entries = pipeline_entries(snapshot)
+    elif what == "plans":
+        entries = plan_entries(snapshot)
     else:
         entries = _named(snapshot, what)
     return Listing(commit=snapshot.commit, what=what, entries=tuple(entries))
@@ -314,4 +320,5 @@ _TABLES: Mapping[Listed, Callable[[Sequence[Entry]], list[Line]]] = {
     "operations": _operations_table,
     "timing-profiles": timing_profile_table,
     "pipelines": pipeline_table,
+    "plans": plan_table,
 }

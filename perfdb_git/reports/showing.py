@@ -14,6 +14,7 @@ from perfdb_git.model.values import JsonValue
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.screen import Line, fact, table, wrapped
 from perfdb_git.storage.layout import manifest_path, policy_path
+from perfdb_git.storage.plan_documents import PlanDocuments
 from perfdb_git.storage.record_sets import IndexedRecordSet
 from perfdb_git.storage.snapshot import MIN_PREFIX
 
@@ -26,6 +27,8 @@ ShownKind: TypeAlias = Literal[
     "system-profile",
     "timing-profile",
     "pipeline",
+    "plan",
+    "plan-lock",
     "operation",
     "dimension",
 ]
@@ -79,6 +82,9 @@ def find_shown(
     if row is not None and kind in (None, "record"):
         return _record(snapshot, row[1].lower(), int(row[2]))
     candidates = [item for item in _candidates(snapshot, identifier) if kind in (None, item[0])]
+    if kind == "plan-lock" and identifier in PlanDocuments(snapshot.evidence).locks():
+        # It shares the name of its plan, so it has to be asked for.
+        candidates.append(("plan-lock", identifier))
     if not candidates:
         raise UsageError(
             f"nothing in this snapshot is called {identifier!r}",
@@ -98,11 +104,13 @@ def find_shown(
 
 def _candidates(snapshot: DatabaseSnapshot, text: str) -> Iterator[tuple[ShownKind, str]]:
     evidence, timing = snapshot.evidence, snapshot.timing_documents
+    plans = PlanDocuments(evidence)
     named: tuple[tuple[ShownKind, Container[str]], ...] = (
         ("policy", evidence.policies()),
         ("system-profile", evidence.system_profiles()),
         ("timing-profile", timing.timing_profiles()),
         ("pipeline", timing.pipelines()),
+        ("plan", plans.plans()),
         ("operation", snapshot.vocabulary.operations),
         ("dimension", snapshot.vocabulary.dimensions),
     )
@@ -140,6 +148,12 @@ def _shown(snapshot: DatabaseSnapshot, kind: ShownKind, name: str, *, rows: int)
     elif kind == "pipeline":
         path = snapshot.pipeline(name).document
         document = snapshot.timing_documents.stated(path)
+    elif kind == "plan":
+        plan = PlanDocuments(evidence).plan(name)
+        document, path = plan.value, plan.path
+    elif kind == "plan-lock":
+        lock = PlanDocuments(evidence).lock(name)
+        document, path = lock.value, lock.path
     elif kind == "operation":
         document = snapshot.vocabulary.operations[name]
     elif kind == "dimension":
