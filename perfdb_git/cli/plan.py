@@ -94,7 +94,9 @@ Examples:
 """
 
 
-@click.command("show", help=_SHOW_HELP, short_help="Resolve a plan.")
+@click.command(
+    "show", help=_SHOW_HELP, short_help="Resolve a plan: every answer, and what it costs."
+)
 @click.argument("plan", metavar="PLAN")
 @reading_options
 @json_option
@@ -131,7 +133,7 @@ def _refuse(ctx: click.Context, parameter: click.Parameter, value: object) -> No
         )
 
 
-@click.command("lock", help=_LOCK_HELP, short_help="Freeze a plan's answers.")
+@click.command("lock", help=_LOCK_HELP, short_help="Freeze a plan's answers at a commit.")
 @click.argument("plan", metavar="PLAN")
 @repository_option
 @click.option(
@@ -195,7 +197,7 @@ def _write(path: Path, content: bytes) -> bool:
     return True
 
 
-@click.command("verify", help=_VERIFY_HELP, short_help="Ask a lock again.")
+@click.command("verify", help=_VERIFY_HELP, short_help="Ask a lock again at its own commit.")
 @click.argument("lock_name", metavar="LOCK")
 @repository_option
 @json_option
@@ -234,7 +236,7 @@ def _unavailable(found: Verification) -> list[Message]:
     return messages
 
 
-@click.command("diff", help=_DIFF_HELP, short_help="Show what would change.")
+@click.command("diff", help=_DIFF_HELP, short_help="Show what newer evidence would change.")
 @click.argument("lock_name", metavar="LOCK")
 @reading_options
 @json_option

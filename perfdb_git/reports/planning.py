@@ -239,7 +239,7 @@ def _signed(ratio: float) -> str:
 
 
 def _change_table(changes: Sequence[QueryChange]) -> list[Line]:
-    titles = ["query", "locked", "by", "becomes", "by ", "change", "reason"]
+    titles = ["query", "locked", "by", "becomes", "by", "change", "reason"]
     rows = [
         [
             change.name,

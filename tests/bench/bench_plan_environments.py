@@ -86,6 +86,14 @@ def clean_variables() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith(dropped)}
 
 
+def runs(python: str) -> bool:
+    """Tell whether a command is there and works, which a version manager's placeholder does not."""
+    found = shutil.which(python)
+    if found is None:
+        return False
+    return subprocess.run([found, "-c", ""], capture_output=True).returncode == 0
+
+
 def make_environment(folder: Path, python: str, requirement: str) -> Environment | None:
     """Make one, or return None where this numpy is not there for this Python."""
     subprocess.run([python, "-m", "venv", folder], check=True)
@@ -211,7 +219,7 @@ def main() -> int:
     parser.add_argument("--numpy", action="append", metavar="REQUIREMENT")
     parser.add_argument("--python", action="append", metavar="COMMAND")
     options = parser.parse_args()
-    present = [name for name in PYTHONS if shutil.which(name)] or [sys.executable]
+    present = [name for name in PYTHONS if runs(name)] or [sys.executable]
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         repository = work / "repository"
