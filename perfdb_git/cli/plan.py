@@ -36,7 +36,7 @@ from perfdb_git.storage.layout import plan_lock_path
 
 plan_group = LazyGroup(
     {
-        "show": CommandPlace(__name__, "show", "Resolve a plan: every answer, and what it costs."),
+        "show": CommandPlace(__name__, "show", "Resolve a plan, and show what it costs."),
         "lock": CommandPlace(__name__, "lock", "Freeze a plan's answers at a commit."),
         "verify": CommandPlace(__name__, "verify", "Ask a lock again at its own commit."),
         "diff": CommandPlace(__name__, "diff", "Show what newer evidence would change."),
@@ -94,9 +94,7 @@ Examples:
 """
 
 
-@click.command(
-    "show", help=_SHOW_HELP, short_help="Resolve a plan: every answer, and what it costs."
-)
+@click.command("show", help=_SHOW_HELP, short_help="Resolve a plan, and show what it costs.")
 @click.argument("plan", metavar="PLAN")
 @reading_options
 @json_option
