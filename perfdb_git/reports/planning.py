@@ -17,6 +17,8 @@ from perfdb_git.reports.screen import Line, Style, fact, table, wrapped
 
 _SHORT = 12
 _MOST_DIFFERENCES = 6
+_MOST_EQUAL = 50
+"""Queries up to which a verification lists the equal ones too."""
 _NO_ANSWER = "-"
 
 _NO_INTERVAL = {
@@ -145,29 +147,39 @@ def verification_lines(found: Verification) -> list[Line]:
     lines += fact("queries", told or "none")
     for difference in found.fingerprint:
         lines += fact("fingerprint", _difference_text(difference), "bad")
-    for query in found.queries:
-        lines += _verdict_lines(query)
     lines += _verified_result(found)
     lines += fact("largest", f"{found.largest_difference:.1e} relative, of calculated values")
     lines += fact("commit", found.commit)
-    return lines + fact("versions", _versions_text(found))
+    lines += fact("versions", _versions_text(found))
+    shown = [query for query in found.queries if query.verdict != "equal"]
+    if len(found.queries) <= _MOST_EQUAL:
+        shown = list(found.queries)
+    if shown:
+        lines += [Line(), *_verdict_table(shown)]
+    return lines + [line for query in shown for line in _verdict_lines(query)]
+
+
+def _verdict_table(queries: Sequence[QueryVerdict]) -> list[Line]:
+    titles = ["query", "verdict", "locked", "by"]
+    rows = [[query.name, query.verdict, *_outcome(query.locked)] for query in queries]
+    return table(titles, rows, right=("locked",))
 
 
 def _verdict_lines(query: QueryVerdict) -> list[Line]:
     if query.verdict == "equal":
         return []
-    lines = [Line(f"  {query.name}   {query.verdict}", _VERDICTS[query.verdict])]
+    lines = [Line(f"{query.name}   {query.verdict}", _VERDICTS[query.verdict])]
     if query.reason is not None:
-        return lines + wrapped(f"{query.code}: {query.reason}", head="    ")
+        return lines + wrapped(f"{query.code}: {query.reason}", head="  ")
     return lines + _difference_lines(query.differences)
 
 
 def _difference_lines(differences: Sequence[Difference]) -> list[Line]:
     lines = []
     for difference in differences[:_MOST_DIFFERENCES]:
-        lines += wrapped(_difference_text(difference), head="    ")
+        lines += wrapped(_difference_text(difference), head="  ")
     if len(differences) > _MOST_DIFFERENCES:
-        lines += wrapped(f"and {len(differences) - _MOST_DIFFERENCES} more", head="    ")
+        lines += wrapped(f"and {len(differences) - _MOST_DIFFERENCES} more", head="  ")
     return lines
 
 

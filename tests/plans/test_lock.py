@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from perfdb_git.errors import InvalidInputError, NoEvidenceError
 from perfdb_git.model.plan import PlanQuery
+from perfdb_git.plans.composing import AnsweredQuery, compose_sum
 from perfdb_git.plans.lock import lock_bytes, lock_plan
 from perfdb_git.plans.resolving import ResolvedPlan, resolve_plan
 from perfdb_git.plans.tracked import tracked_queries
@@ -53,6 +55,30 @@ def test_a_part_without_a_spread_leaves_the_sum_without_an_interval(evidence: Ev
     result = resolved(evidence, MIXED).result
     assert (result.uncertainty, result.uncertainty_code) == (None, "spread-unknown")
     assert result.evidence == "analytic"
+
+
+def with_interval(item: AnsweredQuery, **changes: Any) -> AnsweredQuery:
+    """The same answer with another interval."""
+    estimate = item.resolution.estimate
+    assert estimate is not None
+    metric = estimate.metrics["latency"]
+    assert metric.uncertainty is not None
+    changed = replace(metric, uncertainty=replace(metric.uncertainty, **changes))
+    estimate = replace(estimate, metrics={"latency": changed})
+    return AnsweredQuery(item.tracked, replace(item.resolution, estimate=estimate))
+
+
+def test_the_level_of_a_sum_is_the_lowest_of_its_parts(evidence: Evidence) -> None:
+    small, large = resolved(evidence, MEASURED).answered
+    bounds = compose_sum([small, with_interval(large, level=0.8)]).uncertainty
+    assert bounds is not None
+    assert bounds.level == 0.8
+
+
+def test_intervals_of_two_kinds_have_no_sum(evidence: Evidence) -> None:
+    small, large = resolved(evidence, MEASURED).answered
+    result = compose_sum([small, with_interval(large, kind="confidence")])
+    assert (result.uncertainty, result.uncertainty_code) == (None, "kinds-differ")
 
 
 def test_a_sum_without_a_required_answer_has_no_value(evidence: Evidence) -> None:
