@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from perfdb_git import __version__
 from perfdb_git.database import DatabaseSnapshot
-from perfdb_git.errors import NoEvidenceError, PerfdbError, RepositoryUnavailableError
+from perfdb_git.errors import NoEvidenceError, RepositoryUnavailableError, UsageError
 from perfdb_git.formats.canonical import canonical_document
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.schemas import SchemaStore
@@ -23,6 +23,7 @@ from perfdb_git.model.plan_lock import (
     PlanLock,
     PlanSource,
 )
+from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.plans.composing import AnsweredQuery
 from perfdb_git.plans.resolving import ResolvedPlan
 from perfdb_git.storage import layout
@@ -42,12 +43,18 @@ def lock_plan(resolved: ResolvedPlan) -> PlanLock:
 
     Raises
     ------
+    UsageError
+        'not-reproducible' for uncommitted files.
     NoEvidenceError
         'plan-incomplete', naming every required query without an answer.
     """
     snapshot = resolved.snapshot
     if snapshot.commit is None:
-        raise PerfdbError("uncommitted files cannot be locked", code="uncommitted-lock")
+        raise UsageError(
+            "uncommitted files cannot be locked",
+            code="not-reproducible",
+            remedy="commit what you use, and lock that commit",
+        )
     _require_answers(resolved)
     plan = resolved.document.value
     lock = PlanLock(
@@ -130,8 +137,6 @@ def tree_ids(snapshot: DatabaseSnapshot) -> dict[str, str | None]:
 
 def vocabulary_digest(snapshot: DatabaseSnapshot) -> str:
     """Return ``sha256:`` and the digest of the vocabulary's file."""
-    from perfdb_git.model.vocabulary import Vocabulary
-
     document = snapshot.evidence.document(layout.VOCABULARY, Vocabulary, "vocabulary")
     if document is None:
         raise RepositoryUnavailableError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfdb_git.errors import InvalidInputError, NoEvidenceError
+from perfdb_git.errors import InvalidInputError, NoEvidenceError, UsageError
 from perfdb_git.model.plan import PlanQuery
 from perfdb_git.plans.composing import AnsweredQuery, compose_sum
 from perfdb_git.plans.lock import lock_bytes, lock_plan
@@ -23,6 +23,7 @@ from tests.plans.plan_evidence import (
     SMALL,
     UNKNOWN,
     commit_plan,
+    database,
     lock_of,
     plan,
     put_plan,
@@ -119,6 +120,13 @@ def test_a_wrong_plan_is_refused(evidence: Evidence, value: dict[str, Any], code
     with pytest.raises(InvalidInputError) as caught:
         resolved(evidence, value)
     assert caught.value.code == code
+
+
+def test_uncommitted_files_are_not_locked(evidence: Evidence) -> None:
+    put_plan(evidence, MEASURED)
+    found = resolve_plan(database(evidence).worktree(), "step")
+    with pytest.raises(UsageError, match="uncommitted"):
+        lock_plan(found)
 
 
 def test_a_lock_states_what_the_answers_depend_on(evidence: Evidence) -> None:
