@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import TypeAlias
 
 from perfdb_git.calibration.judging import held_out_of, judge
+from perfdb_git.calibration.passed_revisions import PassedRevisions
 from perfdb_git.calibration.slices import trained_by, training_records
 from perfdb_git.calibration.splits import Assignment, find_leaks, replay_split
 from perfdb_git.errors import InvalidInputError, NoEvidenceError, UsageError
@@ -25,7 +26,7 @@ TOLERANCE = 1e-9
 
 
 def check_revisions(
-    snapshot: EvidenceSnapshot, *, progress: Progress | None = None
+    snapshot: EvidenceSnapshot, *, progress: Progress | None = None, remember: bool = False
 ) -> tuple[Finding, ...]:
     """Work out the held-out report and the training digests of every revision again.
 
@@ -35,6 +36,9 @@ def check_revisions(
         Where revisions, splits and records stand.
     progress : callable or None
         Called with revisions done, all of them, and the path.
+    remember : bool
+        Whether to skip revisions that passed before with the same inputs and the same code, and
+        to remember those that pass; see `PassedRevisions`.
 
     Returns
     -------
@@ -44,17 +48,22 @@ def check_revisions(
     """
     documents = CalibrationDocuments(snapshot)
     assignments: dict[str, Assignment] = {}
+    passed = PassedRevisions(snapshot, documents) if remember else None
     found: list[Finding] = []
     total = len(documents.calibration_paths)
     for done, sha256 in enumerate(documents.calibration_paths):
         path = documents.calibration_paths[sha256]
         try:
             stored = documents.calibration(sha256)
-            found += _revision_findings(snapshot, documents, stored, assignments)
+            if passed is None or not passed.holds(stored):
+                faults = list(_revision_findings(snapshot, documents, stored, assignments))
+                if passed is not None and not faults:
+                    passed.remember(stored)
+                found += faults
         except (InvalidInputError, NoEvidenceError, UsageError) as error:
             document = error.document if isinstance(error, InvalidInputError) else path
             pointer = error.pointer if isinstance(error, InvalidInputError) else None
-            found.append(_finding(error.code, document, error.message, pointer, error.remedy))
+            found.append(figure_finding(error.code, document, error.message, pointer, error.remedy))
         if progress is not None:
             progress(done + 1, total, path)
     return tuple(found)
@@ -101,7 +110,7 @@ def _revision_findings(
     judged = judge(calibration, assignments, snapshot.vocabulary(), document=path)
     again = judged.report(calibration.response)
     for pointer, text in report_differences(calibration.held_out_report, again):
-        yield _finding(
+        yield figure_finding(
             "held-out-error",
             path,
             f"stated is {text}",
@@ -121,7 +130,7 @@ def _leak_findings(
     for split in splits:
         for leak in find_leaks(assignments[split], snapshot.vocabulary())[:1]:
             text = f"{leak.point} trains as {leak.train} and judges as {leak.held_out}"
-            yield _finding("leak", path, text, "/slices", remedy)
+            yield figure_finding("leak", path, text, "/slices", remedy)
     trained: set[str] = set()
     for item in calibration.slices:
         terms = [{**calibration.terms, **item.terms}]
@@ -129,7 +138,7 @@ def _leak_findings(
     for split in splits:
         shared = trained.intersection(held_out_of(assignments[split], calibration.operation).ids())
         if shared:
-            yield _finding(
+            yield figure_finding(
                 "leak", path, f"record {min(shared)} trains and judges", "/slices", remedy
             )
 
@@ -147,7 +156,7 @@ def _training_findings(
         records = trained_by(assignments[item.split], calibration.operation, sharing)
         again = training_records(records)
         if again != item.training:
-            yield _finding(
+            yield figure_finding(
                 "training-digest",
                 path,
                 f"the split trains {again.records} records with digest {again.digest}, stated are "
@@ -193,9 +202,10 @@ def _reproduced(stated: float | None, again: float | None) -> bool:
     return math.isclose(stated, again, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
 
 
-def _finding(
+def figure_finding(
     code: str, document: str, message: str, pointer: str | None, remedy: str | None
 ) -> Finding:
+    """Return a figure's fault as a finding; each of them is an error."""
     return Finding(
         code=code,
         severity="error",

@@ -27,8 +27,10 @@ DEFAULT_LIMIT = ErrorLimit(statistic="mape_pct", value=10.0)
 MIN_POINTS = 8
 """Fewest different points at which a simulator is compared."""
 
-_SIMULATED: tuple[RecordKind, ...] = ("simulated",)
-_MEASURED: tuple[RecordKind, ...] = ("measured", "profiled")
+SIMULATED: tuple[RecordKind, ...] = ("simulated",)
+MEASURED: tuple[RecordKind, ...] = ("measured", "profiled")
+"""Kinds of record on either side of a pair."""
+
 _SERIES = frozenset({"operation", "device"})
 _Key = tuple[Cell, ...]
 
@@ -85,8 +87,8 @@ def validate_simulator(snapshot: EvidenceSnapshot, request: ValidationRequest) -
     NoEvidenceError
         'too-few-pairs'.
     """
-    simulated = _records(snapshot, request.simulated, request, _SIMULATED)
-    measured = _records(snapshot, request.measured, request, _MEASURED)
+    simulated = _records(snapshot, request.simulated, request, SIMULATED)
+    measured = _records(snapshot, request.measured, request, MEASURED)
     operation = _operation(request, simulated)
     simulated, measured = _of(simulated, operation), _of(measured, operation)
     simulator, target = _simulator(simulated), _target(simulated, request.device)
@@ -245,7 +247,7 @@ def _pairs(
 def _block_pairs(
     ours: RecordBlock, theirs: RecordBlock, response: str, vocabulary: Vocabulary
 ) -> list[_Compared]:
-    names = _shared_names(ours, theirs, vocabulary)
+    names = shared_names(ours, theirs, vocabulary)
     if names is None:
         return []
     by_point: dict[_Key, list[tuple[str, float]]] = {}
@@ -270,7 +272,7 @@ def _points(
     return [item for item in zip(points, ids, values, strict=True) if item[2] == item[2]]
 
 
-def _shared_names(
+def shared_names(
     ours: RecordBlock, theirs: RecordBlock, vocabulary: Vocabulary
 ) -> tuple[str, ...] | None:
     """Return the dimensions that both know; None where one alone knows a material one."""

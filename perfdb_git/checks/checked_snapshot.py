@@ -17,8 +17,10 @@ from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
+from perfdb_git.storage.index import Progress
 from perfdb_git.storage.profile_history import ProfileHistory
 from perfdb_git.storage.record_columns import BadRowsError, ColumnData, read_columns
+from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import ObjectSource, SourceFile
 
 T = TypeVar("T")
@@ -161,6 +163,11 @@ class CheckedSnapshot:
         Judges the documents; None takes the package's own schemas.
     history : ProfileHistory or None
         What stood under ``profiles`` before; None leaves that unjudged.
+    evidence : EvidenceSnapshot or None
+        The same snapshot with its index and cache, for figures that follow from records; None
+        leaves those unjudged.
+    progress : callable or None
+        Called while such figures are worked out: revisions done, all of them, and the path.
     """
 
     def __init__(
@@ -169,8 +176,12 @@ class CheckedSnapshot:
         *,
         schemas: SchemaStore | None = None,
         history: ProfileHistory | None = None,
+        evidence: EvidenceSnapshot | None = None,
+        progress: Progress | None = None,
     ) -> None:
+        self.progress = progress
         self.history = history
+        self.evidence = evidence
         self.schemas = SchemaStore() if schemas is None else schemas
         self._source = source
         self._kept: dict[str, CheckedDocument] = {}

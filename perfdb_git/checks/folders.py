@@ -42,7 +42,9 @@ PLACES = (
     Place(folder=layout.CALIBRATION_SPECS, files=r"[^/]+\.yaml", kind="calibration-spec"),
     Place(folder=layout.CALIBRATIONS, files=f"[^/]+/{_JSON}", kind="calibration", canonical=True),
     Place(folder=layout.VALIDATIONS, files=_JSON, kind="validation", canonical=True),
-    Place(folder=layout.POLICIES, files=r"[^/]+\.yaml", kind="policy"),
+    # Gates stand among the policies, and no policy may be called so.
+    Place(folder=layout.POLICIES, files=r"gates\.yaml", kind="gates"),
+    Place(folder=layout.POLICIES, files=r"(?!gates\.)[^/]+\.yaml", kind="policy"),
     Place(folder=layout.EVIDENCE, files=r"vocabulary\.yaml", kind="vocabulary"),
     Place(folder=layout.SYSTEM_PROFILES, files=_DOCUMENT, kind="system-profile"),
     Place(folder=layout.PROFILES, files=_DOCUMENT, kind="timing-profile", by_folder=True),
@@ -72,9 +74,8 @@ def place_of(path: str) -> Place | None:
     """Return the place that a document belongs to, or None for a remark or an unknown file."""
     if _REMARK.fullmatch(path):
         return None
-    around = next((p.folder for p in PLACES if path.startswith(f"{p.folder}/")), None)
-    for place in PLACES:
-        if place.folder == around and re.fullmatch(place.files, path[len(place.folder) + 1 :]):
+    for place in _around(path):
+        if re.fullmatch(place.files, path[len(place.folder) + 1 :]):
             return place
     return None
 
@@ -82,3 +83,9 @@ def place_of(path: str) -> Place | None:
 def is_remark(path: str) -> bool:
     """Tell whether a file is for people only: a Markdown text, or a keeper of an empty folder."""
     return _REMARK.fullmatch(path) is not None
+
+
+def _around(path: str) -> list[Place]:
+    """Return the places of the innermost folder that a path begins with."""
+    places = [place for place in PLACES if path.startswith(f"{place.folder}/")]
+    return [place for place in places if place.folder == places[0].folder]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from perfdb_git.checks.calibrated_profile_checks import CALIBRATED_PROFILES
 from perfdb_git.checks.calibration_checks import CALIBRATIONS
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.document_checks import (
@@ -16,6 +17,8 @@ from perfdb_git.checks.document_checks import (
     SCHEMA_COPIES,
     SCHEMAS,
 )
+from perfdb_git.checks.figure_checks import CALIBRATION_FIGURES, figure_findings
+from perfdb_git.checks.gate_checks import GATES
 from perfdb_git.checks.layout_checks import LAYOUT
 from perfdb_git.checks.plan_checks import PLAN_LOCKS, PLANS
 from perfdb_git.checks.policy_checks import POLICIES
@@ -31,6 +34,7 @@ from perfdb_git.errors import UsageError
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.findings import Finding
 from perfdb_git.storage.profile_history import ProfileHistory
+from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import ObjectSource
 
 CHECKS: tuple[Check, ...] = (
@@ -48,6 +52,9 @@ CHECKS: tuple[Check, ...] = (
     SYSTEM_PROFILES,
     SPLITS,
     CALIBRATIONS,
+    CALIBRATION_FIGURES,
+    GATES,
+    CALIBRATED_PROFILES,
     TIMING_PROFILES,
     PIPELINES,
     PLANS,
@@ -68,6 +75,7 @@ def run_checks(
     progress: Progress | None = None,
     schemas: SchemaStore | None = None,
     history: ProfileHistory | None = None,
+    evidence: EvidenceSnapshot | None = None,
 ) -> tuple[Finding, ...]:
     """Check the evidence of a snapshot.
 
@@ -86,6 +94,9 @@ def run_checks(
     history : ProfileHistory or None
         Earlier profiles, which a changed one must not share name and version with; None leaves
         that unjudged.
+    evidence : EvidenceSnapshot or None
+        The same snapshot with its index and cache, so that figures of calibrations are worked out
+        again; None leaves them unjudged.
 
     Returns
     -------
@@ -100,7 +111,9 @@ def run_checks(
         If an object of the snapshot cannot be read here.
     """
     _require_known((*select, *ignore))
-    snapshot = CheckedSnapshot(source, schemas=schemas, history=history)
+    snapshot = CheckedSnapshot(
+        source, schemas=schemas, history=history, evidence=evidence, progress=progress
+    )
     chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
     findings: list[Finding] = []
     with _no_garbage_collection():
@@ -109,6 +122,28 @@ def run_checks(
             if (not select or any(n in select for n in names)) and finding.code not in ignore:
                 findings.append(finding)
     return tuple(sorted(findings, key=_order))
+
+
+def check_calibrations(
+    evidence: EvidenceSnapshot, *, progress: Progress | None = None
+) -> tuple[Finding, ...]:
+    """Work every figure of a snapshot's calibrations out again, and judge them by its gates.
+
+    Parameters
+    ----------
+    evidence : EvidenceSnapshot
+        The snapshot; what passed before is worked out all the same.
+    progress : Progress or None
+        Called with revisions done, all of them, and the path.
+
+    Returns
+    -------
+    tuple of Finding
+        Sorted by document, row and code.
+    """
+    figures = figure_findings(evidence, remember=False, progress=progress)
+    others = run_checks(evidence.source, select=[GATES.id, CALIBRATED_PROFILES.id])
+    return tuple(sorted((*figures, *others), key=_order))
 
 
 def _found(

@@ -8,9 +8,9 @@ import click
 
 from perfdb_git.calibration.documents import document_file
 from perfdb_git.calibration.fit import FitResult, fit_calibration
-from perfdb_git.calibration.revision_checks import check_revisions
 from perfdb_git.calibration.revision_reports import report_revision
 from perfdb_git.calibration.specs import read_spec
+from perfdb_git.checks.registry import check_calibrations
 from perfdb_git.cli.console import Console, write_out
 from perfdb_git.cli.groups import CommandPlace, LazyGroup
 from perfdb_git.cli.options import (
@@ -75,7 +75,10 @@ Examples:
 _CHECK_HELP = """Work the held-out errors of every revision out again, from its stored parameters.
 
 The exit status is 1 where a figure is not reproduced within 1e-9, a record trains and judges, a
-split holds out other records, or the training records are others.
+split holds out other records, the training records are others, a validation's error is another, a
+calibrated component of a timing profile lacks its target, revision or report, or a gate of
+evidence/policies/gates.yaml is exceeded by a revision that a policy names. Nothing is taken from
+the cache: 'perfdb check' skips what passed before.
 
 \b
 Example:
@@ -196,7 +199,7 @@ def check(console: Console, choice: SnapshotChoice) -> int:
     """Check every revision of the snapshot."""
     with console.progress("checking") as progress:
         snapshot = choice.open()
-        findings = check_revisions(snapshot.evidence, progress=progress)
+        findings = check_calibrations(snapshot.evidence, progress=progress)
     return console.answer(
         data={"commit": snapshot.commit, "findings": [encoded(item) for item in findings]},
         lines=finding_lines(findings, snapshot.commit),

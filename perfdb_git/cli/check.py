@@ -29,8 +29,12 @@ such as references, or the code of a finding, such as wrong-digest; --select and
 repeated.
 
 Checks: layout, schemas, schema-copies, canonical-bytes, digests, folders, references,
-record-contents, manifests, vocabulary, policies, system-profiles, timing-profiles, pipelines,
-profile-history, duplicates.
+record-contents, manifests, vocabulary, policies, system-profiles, splits, calibrations,
+calibration-figures, gates, calibrated-profiles, timing-profiles, pipelines, profile-history,
+duplicates.
+
+calibration-figures works the held-out errors of every calibration and validation out again; what
+passed before is not worked out twice.
 
 A profile that differs from an earlier commit under the same name and version is an error; the
 first parents of the commit are looked at, or for --worktree those of HEAD.
@@ -74,6 +78,7 @@ def check(
             ignore=ignore,
             progress=progress,
             history=_history(choice.repository, snapshot.commit),
+            evidence=snapshot.evidence,
         )
     if output == "github" and not console.json:
         write_out(workflow_commands(findings))

@@ -19,8 +19,8 @@ from perfdb_git.storage.index import IndexRebuiltError
 
 _HELP = """Show one record, document, operation or dimension.
 
-Documents are record sets, manifests, retractions, policies, profiles of systems and of timing,
-pipelines and plans; a plan's lock is shown with --kind plan-lock.
+Documents are record sets, manifests, retractions, policies, gates, profiles of systems and of
+timing, pipelines and plans; a plan's lock is shown with --kind plan-lock.
 
 ID is a record (the id of its record set, `#`, and its row from 0), a digest, or a name; four
 digits of a digest will do where no other one begins with them.

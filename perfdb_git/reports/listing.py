@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.model.values import Scalar
+from perfdb_git.reports.gate_listing import GateEntry, gate_entries, gates_table
 from perfdb_git.reports.plan_listing import PlanEntry, plan_entries, plan_table
 from perfdb_git.reports.quantities import counted
 from perfdb_git.reports.screen import Line, table
@@ -23,7 +24,15 @@ from perfdb_git.reports.timing_listing import (
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
 Listed: TypeAlias = Literal[
-    "series", "sets", "policies", "profiles", "operations", "timing-profiles", "pipelines", "plans"
+    "series",
+    "sets",
+    "policies",
+    "gates",
+    "profiles",
+    "operations",
+    "timing-profiles",
+    "pipelines",
+    "plans",
 ]
 
 UNKNOWN = "unknown"
@@ -32,6 +41,7 @@ _SINGULAR: Mapping[str, str] = {
     "series": "series",
     "sets": "set",
     "policies": "policy",
+    "gates": "gate",
     "profiles": "profile",
     "operations": "operation",
     "timing-profiles": "timing profile",
@@ -92,7 +102,13 @@ class NamedEntry:
 
 
 Entry: TypeAlias = (
-    SeriesEntry | RecordSetEntry | NamedEntry | TimingProfileEntry | PipelineEntry | PlanEntry
+    SeriesEntry
+    | RecordSetEntry
+    | NamedEntry
+    | GateEntry
+    | TimingProfileEntry
+    | PipelineEntry
+    | PlanEntry
 )
 
 
@@ -131,6 +147,8 @@ def make_listing(snapshot: DatabaseSnapshot, what: Listed, wanted: Mapping[str, 
         entries = _series(snapshot, wanted)
     elif what == "sets":
         entries = [_record_set(view) for view in _record_sets(snapshot, wanted)]
+    elif what == "gates":
+        entries = gate_entries(snapshot)
     elif what == "timing-profiles":
         entries = timing_profile_entries(snapshot)
     elif what == "pipelines":
@@ -316,6 +334,7 @@ _TABLES: Mapping[Listed, Callable[[Sequence[Entry]], list[Line]]] = {
     "series": _series_table,
     "sets": _sets_table,
     "policies": _policies_table,
+    "gates": gates_table,
     "profiles": _profiles_table,
     "operations": _operations_table,
     "timing-profiles": timing_profile_table,

@@ -9,11 +9,12 @@ from typing import Literal, TypeAlias
 
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
+from perfdb_git.model.gates import Gates
 from perfdb_git.model.records import RecordSetHeader, record_id
 from perfdb_git.model.values import JsonValue
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.screen import Line, fact, table, wrapped
-from perfdb_git.storage.layout import manifest_path, policy_path
+from perfdb_git.storage.layout import GATES, manifest_path, policy_path
 from perfdb_git.storage.plan_documents import PlanDocuments
 from perfdb_git.storage.record_sets import IndexedRecordSet
 from perfdb_git.storage.snapshot import MIN_PREFIX
@@ -24,6 +25,7 @@ ShownKind: TypeAlias = Literal[
     "manifest",
     "retraction",
     "policy",
+    "gates",
     "system-profile",
     "timing-profile",
     "pipeline",
@@ -107,6 +109,7 @@ def _candidates(snapshot: DatabaseSnapshot, text: str) -> Iterator[tuple[ShownKi
     plans = PlanDocuments(evidence)
     named: tuple[tuple[ShownKind, Container[str]], ...] = (
         ("policy", evidence.policies()),
+        ("gates", () if evidence.source.object_id(GATES) is None else ("gates",)),
         ("system-profile", evidence.system_profiles()),
         ("timing-profile", timing.timing_profiles()),
         ("pipeline", timing.pipelines()),
@@ -140,6 +143,8 @@ def _shown(snapshot: DatabaseSnapshot, kind: ShownKind, name: str, *, rows: int)
         document, path = evidence.manifest(name), manifest_path(name)
     elif kind == "policy":
         document, path = evidence.policy(name)[0], policy_path(name)
+    elif kind == "gates":
+        document, path = _gates(snapshot), GATES
     elif kind == "system-profile":
         document = evidence.system_profile(name)
     elif kind == "timing-profile":
@@ -170,6 +175,12 @@ def _shown(snapshot: DatabaseSnapshot, kind: ShownKind, name: str, *, rows: int)
         # What a timing profile or pipeline states are JSON values already.
         document=document if isinstance(document, dict) else encoded(document),
     )
+
+
+def _gates(snapshot: DatabaseSnapshot) -> Gates:
+    found = snapshot.evidence.document(GATES, Gates, "gates")
+    assert found is not None  # it was a candidate
+    return found.value
 
 
 def _record_set(snapshot: DatabaseSnapshot, view: IndexedRecordSet, rows: int) -> Shown:

@@ -13,10 +13,11 @@ _OWN_FILES = re.compile(
     r"index/v[0-9]+/segments/[0-9a-f]{2}/\.?[0-9a-f]{40}\.segment[^/]*"
     r"|index/v[0-9]+/catalogues/\.?[0-9a-f]{64}\.catalogue[^/]*"
     r"|documents/v[0-9]+/[0-9a-f]{2}/\.?[0-9a-f]{64}\.json[^/]*"
+    r"|verdicts/v[0-9]+/[0-9a-f]{2}/\.?[0-9a-f]{64}\.passed[^/]*"
 )
 """Derived files and their temporary forms; somebody may point the variable at a home folder."""
 
-_FOLDERS = ("index", "documents")
+_FOLDERS = ("index", "documents", "verdicts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class CacheUsage:
     segments: int
     catalogues: int
     documents: int
+    verdicts: int
     size: int
 
 
@@ -42,11 +44,11 @@ def _own_files(root: Path) -> Iterator[tuple[str, Path]]:
 
 def cache_usage(root: Path) -> CacheUsage:
     """Count the derived files."""
-    counts = {"segments": 0, "catalogues": 0, "documents": 0}
+    counts = {"segments": 0, "catalogues": 0, "documents": 0, "verdicts": 0}
     size = 0
     for relative, path in _own_files(root):
         parts = relative.split("/")
-        counts["documents" if parts[0] == "documents" else parts[2]] += 1
+        counts[parts[2] if parts[0] == "index" else parts[0]] += 1
         with suppress(OSError):
             size += path.stat().st_size
     return CacheUsage(root=str(root), size=size, **counts)

@@ -19,6 +19,7 @@ CALIBRATION_SPECS = "evidence/calibrations/specs"
 VALIDATIONS = "evidence/validations"
 RETRACTIONS = "evidence/retractions"
 POLICIES = "evidence/policies"
+GATES = "evidence/policies/gates.yaml"
 SYSTEM_PROFILES = "profiles/systems"
 
 JSON_SUFFIX = ".json"

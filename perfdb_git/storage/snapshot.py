@@ -111,6 +111,11 @@ class EvidenceSnapshot:
         return self._index
 
     @property
+    def cache(self) -> CacheDirectory:
+        """Where derived data of the snapshot are kept."""
+        return self._cache
+
+    @property
     def warnings(self) -> tuple[Message, ...]:
         """What the user should know: empty, or that the cache cannot be written."""
         return self._cache.warnings
@@ -273,7 +278,8 @@ class EvidenceSnapshot:
 
     def policies(self) -> tuple[str, ...]:
         """Return the names of all policies, sorted."""
-        return self._names(layout.POLICIES, (layout.YAML_SUFFIX,))
+        names = self._names(layout.POLICIES, (layout.YAML_SUFFIX,))
+        return tuple(name for name in names if layout.policy_path(name) != layout.GATES)
 
     def policy(self, name: str) -> tuple[Policy, str]:
         """Return a policy and ``sha256:<digest of its file>``.
@@ -284,7 +290,8 @@ class EvidenceSnapshot:
             'unknown-policy' where there is none of that name.
         """
         path = layout.policy_path(name)
-        document = self.document(path, Policy, "policy")
+        # Where a policy called gates would stand, the gates do.
+        document = None if path == layout.GATES else self.document(path, Policy, "policy")
         if document is None:
             raise _unknown(path, "policy", self.policies(), self._where())
         return document.value, f"sha256:{document.sha256}"

@@ -20,6 +20,7 @@ import pytest
 from perfdb_git.model import (
     calibration,
     estimate,
+    gates,
     held_out,
     mapping,
     pipeline,
@@ -59,6 +60,7 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "calibration": ("calibration", "", calibration.Calibration),
     "calibration-spec": ("calibration-spec", "", calibration.CalibrationSpec),
     "validation": ("validation", "", validation.Validation),
+    "gates": ("gates", "", gates.Gates),
 }
 NOT_IN_CLASS = {records.RecordSetHeader: {"rows"}}
 """Rows become arrays, one per column, and never objects."""
@@ -233,6 +235,7 @@ def test_every_class_of_a_document_is_compared() -> None:
         validation,
         plan,
         plan_lock,
+        gates,
     )
     never_written = {estimate.CostSupport, records.SeriesKey, records.VerifiedRow}
     assert {cls for module in modules for cls in dataclasses_of(module)} - seen == never_written

@@ -17,6 +17,7 @@ from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.calibration import Calibration, CalibrationSpec
 from perfdb_git.model.estimate import CostEstimate
+from perfdb_git.model.gates import Gates
 from perfdb_git.model.held_out import HeldOutReport
 from perfdb_git.model.mapping import TableMapping
 from perfdb_git.model.pipeline import Pipeline
@@ -56,6 +57,7 @@ TYPES: dict[str, type] = {
     "calibration": Calibration,
     "calibration-spec": CalibrationSpec,
     "validation": Validation,
+    "gates": Gates,
 }
 
 
@@ -239,6 +241,11 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("validation", "/pairs/0/measured", SHA, "/pairs/0/measured"),
     ("validation", "/limit/value", 0, "/limit/value"),
     ("validation", "/target/component", ABSENT, "/target"),
+    ("gates", "/defaults", ABSENT, ""),
+    ("gates", "/defaults/inside/max_coverage", 1.5, "/defaults/inside/max_coverage"),
+    ("gates", "/defaults/inside/max_mape", 1, "/defaults/inside"),
+    ("gates", "/series/0/limits", ABSENT, "/series/0"),
+    ("gates", "/defaults/min_held_out_records", 2.5, "/defaults/min_held_out_records"),
 ]
 
 
