@@ -94,6 +94,7 @@ def clear(console: Console) -> int:
 def _usage_lines(usage: CacheUsage) -> list[Line]:
     counts = (
         f"{counted(usage.segments, 'segment')}, {counted(usage.catalogues, 'catalogue')}, "
-        f"{counted(usage.documents, 'document')}, {size(usage.size)}"
+        f"{counted(usage.documents, 'document')}, {counted(usage.verdicts, 'verdict')}, "
+        f"{size(usage.size)}"
     )
     return fact("directory", usage.root) + fact("files", counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from perfdb_git.database import DatabaseSnapshot
@@ -46,18 +46,24 @@ def gate_entries(snapshot: DatabaseSnapshot) -> list[GateEntry]:
 
 
 def gates_table(entries: Sequence[object]) -> list[Line]:
-    """Return gates for people: one line for each series, every limit that is in force."""
+    """Return gates for people: of each series the limits that differ from those of any other."""
+    gates = [entry for entry in entries if isinstance(entry, GateEntry)]
+    general = dict(stated_limits(gates[-1].limits)) if gates else {}
     rows = [
         [
             entry.operation or _ANY,
             entry.device or _ANY,
             entry.response or _ANY,
-            ", ".join(f"{name} {value:g}" for name, value in stated_limits(entry.limits)) or "none",
+            _limits_text(entry, {} if entry.operation is None else general),
         ]
-        for entry in entries
-        if isinstance(entry, GateEntry)
+        for entry in gates
     ]
-    return table(["operation", "device", "response", "limits"], rows, wrap=True)
+    return table(["operation", "device", "response", "limits of its own"], rows, wrap=True)
+
+
+def _limits_text(entry: GateEntry, known: Mapping[str, float]) -> str:
+    own = (item for item in stated_limits(entry.limits) if known.get(item[0]) != item[1])
+    return ", ".join(f"{name} {value:g}" for name, value in own) or "none"
 
 
 def stated_limits(
