@@ -11,6 +11,7 @@ from perfdb_git.checks.gate_judging import (
     JudgedRevision,
     JudgedValidation,
     gate_findings,
+    loosened,
     validation_gate_findings,
 )
 from perfdb_git.checks.rules import Check, Rule
@@ -77,15 +78,33 @@ def judge_gates(snapshot: CheckedSnapshot) -> Iterator[Finding]:
     gates = gates_of(snapshot)
     if gates is None:
         return
-    for document in snapshot.documents("gates"):
-        yield from _document_findings(snapshot, document, gates)
+    yield from _document_findings(snapshot, gates)
     yield from gate_findings(gates, judged_revisions(snapshot))
     yield from validation_gate_findings(gates, judged_validations(snapshot))
 
 
-def _document_findings(
-    snapshot: CheckedSnapshot, document: CheckedDocument, gates: Gates
-) -> Iterator[Finding]:
+def judge_gates_of_change(base: CheckedSnapshot, head: CheckedSnapshot) -> Iterator[Finding]:
+    """Yield what of a proposed change does not pass the gates of where it started.
+
+    Parameters
+    ----------
+    base : CheckedSnapshot
+        The merge base: its gates judge. Where it has none, those that the change brings do.
+    head : CheckedSnapshot
+        What is proposed.
+    """
+    before, after = gates_of(base), gates_of(head)
+    if after is not None:
+        yield from _document_findings(head, after)
+    yield from loosened(before, after)
+    gates = before or after
+    if gates is not None:
+        yield from gate_findings(gates, judged_revisions(head))
+        yield from validation_gate_findings(gates, judged_validations(head))
+
+
+def _document_findings(snapshot: CheckedSnapshot, gates: Gates) -> Iterator[Finding]:
+    (document,) = snapshot.documents("gates")
     yield from _empty_gates(document, gates.defaults, pointer("defaults"))
     first: dict[tuple[str, str, str], int] = {}
     for number, item in enumerate(gates.series):

@@ -33,7 +33,7 @@ class GateLimits:
     ``beyond`` what it calls extrapolated, from ``beyond_judged_from`` records on: fewer say
     nothing. ``max_refused_share`` is the share of held-out records without an answer.
     ``max_validation_mape_pct`` judges a simulator's validation. ``roofline_tolerance`` is how much
-    faster than the roofline of its device a record may be, as a share of the roofline's time;
+    faster than the roofline of its device a record may be, as roofline's time / record's time - 1;
     ``max_disagreement`` by how much a new record may differ from what was known, as
     larger / smaller - 1.
     """

@@ -6,9 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perfdb_git.checks.checked_snapshot import CheckedSnapshot
+from perfdb_git.checks.gate_checks import judge_gates_of_change
 from perfdb_git.checks.gate_judging import JudgedRevision, gate_findings, loosened
 from perfdb_git.model.gates import ErrorLimits, GateLimits, Gates, SeriesGates
 from tests.calibration.revisions import calibration, report
+from tests.checks.calibration_breaks import add, revision
+from tests.checks.gate_breaks import gates as evidence_gates
+from tests.checks.gate_breaks import promote
 
 GEMM = ("latency", "gemm", "a100_80g")
 
@@ -179,3 +184,20 @@ def test_a_looser_gate_is_found(name: str) -> None:
 def test_a_tighter_gate_is_none(head: Gates) -> None:
     assert list(loosened(BASE, head)) == []
     assert list(loosened(None, head)) == []
+
+
+def test_gates_of_the_merge_base_judge_a_change(evidence: Any, repository: Any) -> None:
+    evidence_gates(evidence, inside={"max_mape_pct": 4.9})
+    base = CheckedSnapshot(repository.source(repository.commit(evidence.files)))
+    path = add(evidence, revision(evidence))
+    promote(evidence, path)
+    evidence_gates(evidence, inside={"max_mape_pct": 50})
+    head = CheckedSnapshot(repository.source(repository.commit(evidence.files)))
+    found = [(item.code, item.document) for item in judge_gates_of_change(base, head)]
+    assert found == [("loosened-gate", "evidence/policies/gates.yaml"), ("gate-exceeded", path)]
+    # Where the base had none, those that the change brings judge.
+    del evidence.files["evidence/policies/gates.yaml"]
+    bare = CheckedSnapshot(repository.source(repository.commit(evidence.files)))
+    assert list(judge_gates_of_change(bare, head)) == []
+    removed = [item.message for item in judge_gates_of_change(head, bare)]
+    assert removed == ["the gates are removed"]
