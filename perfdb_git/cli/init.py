@@ -15,8 +15,10 @@ from perfdb_git.storage.initialise import ATTRIBUTES, NewRepository, initialise
 
 _HELP = """Make a new evidence repository in PATH, by default the current folder.
 
-It holds the schemas, the default vocabulary and a default policy. A Git repository is made where
-there is none; nothing is committed, and a folder that has evidence already is refused.
+It holds the schemas, the default vocabulary, policy and gates, GitHub workflows that review pull
+requests, a pre-commit hook and an example of CODEOWNERS. A Git repository is made where there is
+none; nothing is committed, files that are there stay, and a folder that has evidence already is
+refused.
 
 \b
 Example:
@@ -54,5 +56,7 @@ def _lines(made: NewRepository) -> list[Line]:
     lines = [Line(f"evidence repository in {made.root}", "good")]
     lines += fact("git", git)
     lines += fact("written", f"{counted(len(made.written), 'file')}, not committed")
+    for name in made.kept:
+        lines += fact("kept", name)
     lines += fact("next", "git add -A && git commit -m 'Start', then perfdb import --help")
     return lines

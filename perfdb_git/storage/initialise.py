@@ -1,4 +1,4 @@
-"""Making a new evidence repository: Git, schemas, vocabulary, a policy and a word of welcome."""
+"""Making a new evidence repository: Git, schemas, vocabulary, policy, gates, review, a welcome."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.storage import layout
 from perfdb_git.storage.append import write_new_files
 from perfdb_git.storage.objects import GIT_FAILURES
+from perfdb_git.storage.repository_templates import template_files
 
 ATTRIBUTES = ".gitattributes"
 README = "README.md"
@@ -19,7 +20,7 @@ README = "README.md"
 _DEFAULT_POLICY = "default"
 _BRANCH = "refs/heads/main"
 _EXACT_BYTES = b"* -text\n"
-_SELECTIONS = ("calibrations:", "system_profiles:")
+_SELECTIONS = ("calibrations:", "system_profiles:", "series:")
 _WELCOME = b"""\
 # Performance evidence
 
@@ -36,10 +37,13 @@ perfdb resolve operation=gemm device=DEVICE dtype=float16 m=128 n=4096 k=4096
 
 - `evidence/records/`: record sets, never edited; a wrong one is retracted.
 - `evidence/vocabulary.yaml`: every dimension and operation, once.
-- `evidence/policies/`: which sources may answer, in which order.
+- `evidence/policies/`: which sources may answer, in which order; `gates.yaml`: what calibrations
+  and records must reach.
 - `profiles/systems/`: devices as models see them; a policy selects them.
 - `profiles/`, `pipelines/`: timing profiles and pipelines for `perfdb simulate`.
 - `schemas/`: copies of the released schemas that judge all of it.
+- `.github/workflows/`: review of pull requests; name the owners in `.github/CODEOWNERS`.
+- `.pre-commit-config.yaml`: `pre-commit install` checks evidence before it is committed.
 """
 
 
@@ -93,7 +97,7 @@ def initialise(path: Path, *, schemas: SchemaStore | None = None) -> NewReposito
     _refuse_nested(path)
     created = _make_git(path)
     files = _evidence_files(schemas or SchemaStore())
-    optional = {ATTRIBUTES: _EXACT_BYTES, README: _WELCOME}
+    optional = {ATTRIBUTES: _EXACT_BYTES, README: _WELCOME, **template_files()}
     kept = tuple(name for name in optional if (path / name).exists())
     files |= {name: content for name, content in optional.items() if name not in kept}
     written = write_new_files(path, files)
@@ -156,6 +160,7 @@ def _evidence_files(schemas: SchemaStore) -> dict[str, bytes]:
     files[layout.VOCABULARY] = _shipped(layout.VOCABULARY, "vocabulary.yaml")
     policy = layout.policy_path(_DEFAULT_POLICY)
     files[policy] = _without_selections(_shipped(policy, f"policies/{_DEFAULT_POLICY}.yaml"))
+    files[layout.GATES] = _without_selections(_shipped(layout.GATES, "policies/gates.yaml"))
     return files
 
 
@@ -169,7 +174,7 @@ def _shipped(in_checkout: str, in_package: str) -> bytes:
 
 
 def _without_selections(policy: bytes) -> bytes:
-    """Leave out what a policy selects: the new repository holds no profile or calibration yet."""
+    """Leave out what a policy or gates name: the new repository has no profile or series yet."""
     kept: list[str] = []
     skipping = False
     for line in policy.decode("utf-8").splitlines(keepends=True):
