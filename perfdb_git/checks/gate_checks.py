@@ -8,6 +8,7 @@ from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
 from perfdb_git.checks.gate_judging import (
     GATE_EXCEEDED,
     GATE_NOT_MET,
+    LOOSENED_GATE,
     JudgedRevision,
     JudgedValidation,
     gate_findings,
@@ -154,6 +155,7 @@ GATES = Check(
     rules=(
         GATE_EXCEEDED,
         GATE_NOT_MET,
+        LOOSENED_GATE,
         TWO_GATES,
         EMPTY_GATE,
         UNKNOWN_OPERATION,

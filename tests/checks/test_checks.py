@@ -883,6 +883,8 @@ def test_every_rule_has_a_broken_repository(new_evidence: Any) -> None:
     # Figures that follow from records: tests/cli/test_figures.py.
     elsewhere |= {"held-out-error", "leak", "split-not-reproduced", "training-digest"}
     elsewhere |= {"validation-pair", "figure-not-worked-out"}
+    # What changes from one commit to another: test_gate_judging.py.
+    elsewhere |= {"loosened-gate"}
     assert {rule.code for check in CHECKS for rule in check.rules} == broken | elsewhere
 
 
