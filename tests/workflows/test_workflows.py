@@ -125,7 +125,8 @@ def test_a_sound_change_passes_and_gets_one_comment(repository: Evidence, forge:
     # The work tree is the base's: the proposal is there as Git objects only.
     assert not list(job.workspace.glob("evidence/records/*/*/two-*"))
     artifact = forge.artifacts / "evidence-review"
-    assert {path.name for path in artifact.iterdir()} == {"comment.md", "findings.sarif", "number"}
+    written = {"comment.md", "findings.sarif", "number", "review.html"}
+    assert {path.name for path in artifact.iterdir()} == written
     assert "gemm" in (artifact / "comment.md").read_text()
     head = forge.heads["7"]
     for _ in range(2):
