@@ -251,6 +251,28 @@ def test_gates_are_listed_and_shown(fitted: tuple[Evidence, str]) -> None:
     assert evidence.perfdb("resolve", *asked, "--policy", "gates").status == 3
 
 
+def test_a_calibrated_profile_without_its_revision_is_found(evidence: Evidence) -> None:
+    component = {
+        "fixed_latency_ns": 100,
+        "lanes": 1,
+        "resource_mode": "overlap",
+        "evidence": "calibrated",
+        "target": "a100_80g",
+        "notes": "by hand",
+    }
+    profile = {"schema": "perfdb/timing-profile/v1", "name": "node", "version": "1"}
+    without = {name: value for name, value in component.items() if name != "target"}
+    for stated, code in (
+        (component, "calibrated-without-revision"),
+        (without, "calibrated-without-target"),
+    ):
+        value = {**profile, "components": {"link": stated}}
+        evidence.write("profiles/node.json", canonical_document(value))
+        for command in (("check",), ("calibrate", "check")):
+            result = evidence.perfdb(*command, "--worktree")
+            assert result.status == 1 and f"[{code}]" in " ".join(result.out.split())
+
+
 # --- validations ---
 
 
