@@ -76,18 +76,19 @@ def student_t_quantile(probability: float, degrees: int) -> float:
         return -student_t_quantile(1 - probability, degrees)
     tail = 2 * (1 - probability)
     low, high = 0.0, 1.0
-    while _two_sided_tail(high, degrees) > tail:
+    while two_sided_tail(high, degrees) > tail:
         low, high = high, high * 2
     for _ in range(200):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        if _two_sided_tail(middle, degrees) > tail:
+        if two_sided_tail(middle, degrees) > tail:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _two_sided_tail(t: float, degrees: int) -> float:
+def two_sided_tail(t: float, degrees: int) -> float:
+    """Return P(abs(T) >= t) of Student's t distribution, for t of at least 0."""
     return regularized_incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
