@@ -268,7 +268,8 @@ class SampleFlags:
             )
         if self.outliers.first_only:
             found.append("only the first sample is an outlier: was there a warm-up?")
-        elif self.outliers.indices:
+        elif self.outliers.indices and self.modes is None:
+            # With two modes the smaller one is no outlier.
             count = len(self.outliers.indices)
             found.append(f"{count} outlier{'s' if count > 1 else ''} among the samples, kept")
         return tuple(found)

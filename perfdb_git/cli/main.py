@@ -54,6 +54,9 @@ _COMMANDS = {
     "plan": CommandPlace(
         "perfdb_git.cli.plan", "plan_group", "Many questions as one, locked to a commit."
     ),
+    "compare": CommandPlace(
+        "perfdb_git.cli.compare", "compare", "Judge one group of records against another."
+    ),
     "list": CommandPlace("perfdb_git.cli.listing", "list_command", "List what a snapshot holds."),
     "show": CommandPlace("perfdb_git.cli.show", "show", "Show one record, document or name."),
     "retract": CommandPlace(

@@ -1,0 +1,1 @@
+"""Two groups of evidence held against each other."""
