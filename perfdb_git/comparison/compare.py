@@ -75,7 +75,7 @@ def compare_sides(
     Raises
     ------
     UsageError
-        For records or dimensions that are not there.
+        For records or dimensions that are not there, or a record on both sides.
     InvalidInputError
         For evidence that breaks its format.
     """
@@ -83,6 +83,7 @@ def compare_sides(
     readings = [_reading(choice, request, across) for choice in (request.base, request.new)]
     groups = [read_groups(snapshot, reading, progress) for reading in readings]
     base, new = groups
+    _require_disjoint(base, new)
     references = [
         _reference(text, snapshot, side) for text, side in zip(request.texts, groups, strict=True)
     ]
@@ -123,11 +124,24 @@ def compare_commits(
     return _compared(new, request, across, references, (measured_again, added), hints)
 
 
+def _require_disjoint(base: Mapping[ContextKey, Group], new: Mapping[ContextKey, Group]) -> None:
+    both = _records(base) & _records(new)
+    if both:
+        raise UsageError(
+            f"{len(both)} records are on both sides, such as {min(both)}",
+            code="overlapping-sides",
+            remedy="name sides that share no record",
+        )
+
+
+def _records(groups: Mapping[ContextKey, Group]) -> set[str]:
+    return {member.record for group in groups.values() for member in group.members}
+
+
 def _reference(
     text: str, snapshot: DatabaseSnapshot, groups: Mapping[ContextKey, Group]
 ) -> SideReference:
-    records = {member.record for group in groups.values() for member in group.members}
-    return SideReference(text=text, commit=snapshot.commit, records=len(records))
+    return SideReference(text=text, commit=snapshot.commit, records=len(_records(groups)))
 
 
 def _across(

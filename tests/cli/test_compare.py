@@ -420,6 +420,7 @@ def test_uncommitted_files_can_be_compared(repository: Evidence) -> None:
         (("device=a100", "device=h100", "--fail-on", "worse:x"), "is no share"),
         (("device=a100", "device=h100", "--direction", "latency"), "is no direction"),
         (("0123abcd#99", "device=a100"), "no record set"),
+        (("device=a100", "dtype=fp16,session=one"), "2 records are on both sides"),
     ],
 )
 def test_wrong_usage(evidence: Evidence, arguments: tuple[str, ...], message: str) -> None:
