@@ -249,16 +249,26 @@ def _hints(
     Numbers are sizes of the work: nobody means to compare different ones.
     """
     alone = [[key for key in own if key not in other] for own, other in ((base, new), (new, base))]
-    names = {
-        name
-        for keys in alone
-        for key in keys
-        for name, value in key.values
-        if isinstance(value, str)
-    }
+    names = _differing_terms(alone)
     found = []
     for name in sorted({*names, ENVIRONMENT} - {"operation"}):
         left, right = ({key.without(name) for key in keys} for keys in alone)
         if left & right:
             found.append(MatchHint(across=name, contexts=len(left & right)))
     return tuple(sorted(found, key=lambda hint: -hint.contexts))
+
+
+def _differing_terms(alone: Sequence[Sequence[ContextKey]]) -> set[str]:
+    """Return the dimensions with texts that are not one and the same on both sides."""
+    stated: list[dict[str, set[Scalar]]] = [{}, {}]
+    for keys, found in zip(alone, stated, strict=True):
+        for key in keys:
+            for name, value in key.values:
+                if isinstance(value, str):
+                    found.setdefault(name, set()).add(value)
+    return {
+        name
+        for name in {*stated[0], *stated[1]}
+        if len(stated[0].get(name, set()) | stated[1].get(name, set())) > 1
+        or (name in stated[0]) != (name in stated[1])
+    }

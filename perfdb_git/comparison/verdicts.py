@@ -63,7 +63,7 @@ def judge(
     return Judgement(
         verdict="cannot-tell",
         code="interval-across-one",
-        reason="the interval holds both better and worse",
+        reason="the interval holds no change at all and reaches beyond the threshold",
     )
 
 
