@@ -81,6 +81,14 @@ def memory_time(memory: Memory, moved: float) -> Part:
     return Part(seconds=moved / rate, bound=efficiency is None)
 
 
+def combined_time(profile: SystemProfile, compute: float, memory: float) -> float:
+    """Return the larger of the two parts in a ``roofline`` profile, else their sum.
+
+    Source: Williams et al., "Roofline" (CACM 2009); the sum is Calculon's ``no_overlap`` mode.
+    """
+    return max(compute, memory) if profile.processing_mode == "roofline" else compute + memory
+
+
 def task_time(profile: SystemProfile, rate: ComputeRate | None, work: Work) -> TaskTime:
     """Return the time of arithmetic work on one device.
 
@@ -99,11 +107,9 @@ def task_time(profile: SystemProfile, rate: ComputeRate | None, work: Work) -> T
     parts = {"memory": memory.seconds}
     if compute is not None:
         parts["compute"] = compute.seconds
-    overlaps = profile.processing_mode == "roofline"
-    latency = max(parts.values()) if overlaps else sum(parts.values())
-    how = "the larger of" if overlaps else "the sum of"
+    how = "the larger of" if profile.processing_mode == "roofline" else "the sum of"
     return TaskTime(
-        latency=latency,
+        latency=combined_time(profile, compute.seconds if compute else 0.0, memory.seconds),
         parts=parts,
         bound=memory.bound or compute is None or compute.bound,
         assumptions=(f"latency is {how} compute and memory time ({profile.processing_mode})",),

@@ -33,6 +33,7 @@ from perfdb_git.model import (
     splits,
     system_profile,
     timing_profile,
+    training,
     validation,
     vocabulary,
 )
@@ -61,6 +62,8 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "calibration-spec": ("calibration-spec", "", calibration.CalibrationSpec),
     "validation": ("validation", "", validation.Validation),
     "gates": ("gates", "", gates.Gates),
+    "training-model": ("training-model", "", training.TrainingModel),
+    "training-execution": ("training-execution", "", training.TrainingExecution),
 }
 NOT_IN_CLASS = {records.RecordSetHeader: {"rows"}}
 """Rows become arrays, one per column, and never objects."""

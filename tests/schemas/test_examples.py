@@ -30,6 +30,7 @@ from perfdb_git.model.result import Resolution, ResultEnvelope
 from perfdb_git.model.splits import Split
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.timing_profile import TimingProfile
+from perfdb_git.model.training import TrainingExecution, TrainingModel
 from perfdb_git.model.validation import Validation
 from perfdb_git.model.vocabulary import Vocabulary
 
@@ -58,6 +59,8 @@ TYPES: dict[str, type] = {
     "calibration-spec": CalibrationSpec,
     "validation": Validation,
     "gates": Gates,
+    "training-model": TrainingModel,
+    "training-execution": TrainingExecution,
 }
 
 
@@ -246,6 +249,19 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("gates", "/defaults/inside/max_mape", 1, "/defaults/inside"),
     ("gates", "/series/0/limits", ABSENT, "/series/0"),
     ("gates", "/defaults/min_held_out_records", 2.5, "/defaults/min_held_out_records"),
+    ("training-model", "/blocks", 0, "/blocks"),
+    ("training-model", "/hidden_size", 1.5, "/hidden_size"),
+    ("training-model", "/head_size", ABSENT, ""),
+    ("training-execution", "/recompute", "attn_only", "/recompute"),
+    (
+        "training-execution",
+        "/tensor_parallel/communication",
+        "ar",
+        "/tensor_parallel/communication",
+    ),
+    ("training-execution", "/pipeline_parallel/interleaving", 0, "/pipeline_parallel/interleaving"),
+    ("training-execution", "/data_parallel/network_tier", -1, "/data_parallel/network_tier"),
+    ("training-execution", "/offload/weights", 1, "/offload/weights"),
 ]
 
 

@@ -1,0 +1,188 @@
+"""Times of a whole batch: pipeline messages, offload, the bubble, and the total.
+
+Source: Calculon (Isaev et al., SC '23, sections 2.3 and 2.4).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from perfdb_git.model.training import TrainingExecution
+from perfdb_git.model.training_estimate import BatchTimes, BlockEstimate, BlockTraffic
+from perfdb_git.workloads.pipeline_schedule import Schedule
+from perfdb_git.workloads.task_costs import CollectiveQuery, OffloadQuery, TaskCosts
+
+PIPELINE_PEERS = 2
+"""A pipeline message goes from one processor to the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassTime:
+    """Seconds of one pass over one block: without offload, and what offload adds."""
+
+    without_offload: float
+    offload: float
+
+    @property
+    def seconds(self) -> float:
+        """Both together."""
+        return self.without_offload + self.offload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockTimes:
+    """Seconds of base and edge blocks in both directions, and of one pipeline message each."""
+
+    base_forward: PassTime
+    edge_forward: PassTime
+    base_backward: PassTime
+    edge_backward: PassTime
+    forward_message: float
+    backward_message: float
+
+
+def offload_bytes(execution: TrainingExecution, block: BlockEstimate) -> tuple[float, float]:
+    """Return the bytes that move to or from the second memory for a block, by direction.
+
+    The forward pass writes activations while it reads weights, so the larger one counts; the
+    backward pass reads what it needs one after the other.
+    """
+    memory, offload = block.memory, execution.offload
+    full = execution.recompute == "full"
+    kept = memory.checkpoint_bytes if full else memory.stored_activations_bytes
+    weights = memory.weights_bytes if offload.weights else 0
+    activations = kept if offload.activations else 0
+    optimizer = memory.optimizer_bytes if offload.optimizer else 0
+    backward = weights + activations + optimizer if execution.training else 0
+    return max(weights, activations), backward
+
+
+def pipeline_query(execution: TrainingExecution, message_bytes: float) -> CollectiveQuery:
+    """Return the query for one message between two stages; it is asked even without a pipeline."""
+    tier = execution.pipeline_parallel.network_tier
+    return CollectiveQuery(tier, "send_recv", message_bytes, PIPELINE_PEERS)
+
+
+def block_times(execution: TrainingExecution, block: BlockEstimate, costs: TaskCosts) -> BlockTimes:
+    """Compose the passes over one block from its parts.
+
+    Offload is hidden behind a pass except for its memory traffic, which offload needs for
+    itself.
+    """
+    forward_message = costs.collective(pipeline_query(execution, block.pipeline_forward_bytes))
+    backward_message = costs.collective(pipeline_query(execution, block.pipeline_backward_bytes))
+    written, read = offload_bytes(execution, block)
+    writing = costs.offload(OffloadQuery(written))
+    reading = costs.offload(OffloadQuery(read)) if execution.training else 0
+
+    def forward(traffic: BlockTraffic, message: float) -> PassTime:
+        alone = block.forward.time_s + traffic.forward.exposed_s + message
+        return _with_offload(alone, writing + block.forward.memory_time_s)
+
+    def backward(traffic: BlockTraffic, message: float) -> PassTime:
+        alone = block.recompute.time_s + traffic.recompute.exposed_s
+        alone += block.activation_gradient.time_s + block.weight_gradient.time_s
+        alone += traffic.activation_gradient.exposed_s + message
+        return _with_offload(
+            alone,
+            reading + block.activation_gradient.memory_time_s + block.weight_gradient.memory_time_s,
+        )
+
+    return BlockTimes(
+        base_forward=forward(block.base_traffic, 0),
+        edge_forward=forward(block.edge_traffic, forward_message),
+        base_backward=backward(block.base_traffic, 0),
+        edge_backward=backward(block.edge_traffic, backward_message),
+        forward_message=forward_message,
+        backward_message=backward_message,
+    )
+
+
+def _with_offload(alone: float, needed: float) -> PassTime:
+    return PassTime(without_offload=alone, offload=max(0, needed - alone))
+
+
+def bubble_time(schedule: Schedule, times: BlockTimes) -> float:
+    """Return the time that the first processor waits for the others.
+
+    It is (p - 1) chunk times, more where the last round of microbatches is not full, less where
+    the last processors hold fewer blocks.
+    """
+    forward = schedule.per_chunk(times.base_forward.seconds, times.edge_forward.seconds)
+    backward = schedule.per_chunk(times.base_backward.seconds, times.edge_backward.seconds)
+    chunk = forward + backward
+    if schedule.base_blocks > 0:
+        # The block that is missing ends a chunk half of the time.
+        block = (
+            times.base_forward.seconds
+            + times.edge_forward.seconds
+            + times.base_backward.seconds
+            + times.edge_backward.seconds
+        ) / 2
+    else:
+        block = times.edge_forward.seconds + times.edge_backward.seconds
+    waiting = (schedule.stages - 1) * chunk
+    return waiting + (schedule.extra_bubbles * chunk - schedule.missing_blocks * block)
+
+
+def batch_times(
+    execution: TrainingExecution,
+    schedule: Schedule,
+    block: BlockEstimate,
+    times: BlockTimes,
+    data_link: float,
+    data_exposed: float,
+) -> BatchTimes:
+    """Add up a batch.
+
+    Parameters
+    ----------
+    execution : TrainingExecution
+        Whether there is a backward pass and a pipeline.
+    schedule : Schedule
+        How often a block runs.
+    block, times : BlockEstimate, BlockTimes
+        One block and one microbatch.
+    data_link, data_exposed : float
+        Seconds of the data group's messages over the batch.
+    """
+    runs = schedule.blocks * schedule.microbatches
+    base, edge = block.base_traffic, block.edge_traffic
+    hops = schedule.chunks if schedule.stages > 1 else 0
+    pipeline = schedule.microbatches * hops * times.forward_message
+    if execution.training:
+        pipeline += schedule.microbatches * hops * times.backward_message
+    parts = {
+        "forward_s": runs * block.forward.time_s,
+        "backward_s": runs * block.activation_gradient.time_s + runs * block.weight_gradient.time_s,
+        "optimizer_s": schedule.blocks * block.optimizer.time_s,
+        "forward_offload_exposed_s": schedule.per_batch(
+            times.base_forward.offload, times.edge_forward.offload
+        ),
+        "backward_offload_exposed_s": schedule.per_batch(
+            times.base_backward.offload, times.edge_backward.offload
+        )
+        if execution.training
+        else 0,
+        "recompute_s": runs * block.recompute.time_s,
+        "recommunication_exposed_s": schedule.per_batch(
+            base.recompute.exposed_s, edge.recompute.exposed_s
+        ),
+        "bubble_s": bubble_time(schedule, times),
+        "tensor_exposed_s": schedule.per_batch(base.forward.exposed_s, edge.forward.exposed_s)
+        + schedule.per_batch(
+            base.activation_gradient.exposed_s, edge.activation_gradient.exposed_s
+        ),
+        "pipeline_exposed_s": pipeline,
+        "data_exposed_s": data_exposed,
+    }
+    return BatchTimes(
+        **parts,
+        recommunication_link_s=schedule.per_batch(base.recompute.link_s, edge.recompute.link_s),
+        tensor_link_s=schedule.per_batch(base.forward.link_s, edge.forward.link_s)
+        + schedule.per_batch(base.activation_gradient.link_s, edge.activation_gradient.link_s),
+        pipeline_link_s=pipeline,
+        data_link_s=data_link,
+        total_s=math.fsum(parts.values()),
+    )
