@@ -24,6 +24,11 @@ import_group = LazyGroup(
     {
         "table": CommandPlace(__name__, "table", "Import tables by a mapping document."),
         "vidur": CommandPlace(__name__, "vidur", "Import a whole Vidur profiling folder."),
+        "calculon-system": CommandPlace(
+            "perfdb_git.cli.import_calculon",
+            "calculon_system",
+            "Import a Calculon system file as a system profile.",
+        ),
     },
     name="import",
     help="Bring measurements in from other tools' files: repeatable, all or nothing.",

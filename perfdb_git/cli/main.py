@@ -62,6 +62,9 @@ _COMMANDS = {
     "retract": CommandPlace(
         "perfdb_git.cli.retract", "retract", "State that records are wrong; nothing is deleted."
     ),
+    "export": CommandPlace(
+        "perfdb_git.cli.export", "export_group", "Give parts of a snapshot to other tools."
+    ),
     "index": CommandPlace(
         "perfdb_git.cli.index", "index_group", "Build, inspect or clear the derived index."
     ),
