@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from perfdb_git.model.training import TrainingExecution
-from perfdb_git.model.training_estimate import BatchTimes, BlockEstimate, BlockTraffic
+from perfdb_git.model.training_estimate import (
+    BatchTimes,
+    BlockEstimate,
+    BlockTraffic,
+    DataParallelTraffic,
+)
 from perfdb_git.workloads.pipeline_schedule import Schedule
 from perfdb_git.workloads.task_costs import CollectiveQuery, OffloadQuery, TaskCosts
 
@@ -131,28 +137,24 @@ def batch_times(
     schedule: Schedule,
     block: BlockEstimate,
     times: BlockTimes,
-    data_link: float,
-    data_exposed: float,
+    data: DataParallelTraffic,
 ) -> BatchTimes:
     """Add up a batch.
 
     Parameters
     ----------
     execution : TrainingExecution
-        Whether there is a backward pass and a pipeline.
+        Whether there is a backward pass.
     schedule : Schedule
         How often a block runs.
     block, times : BlockEstimate, BlockTimes
         One block and one microbatch.
-    data_link, data_exposed : float
-        Seconds of the data group's messages over the batch.
+    data : DataParallelTraffic
+        Messages of the data group over the batch.
     """
     runs = schedule.blocks * schedule.microbatches
-    base, edge = block.base_traffic, block.edge_traffic
-    hops = schedule.chunks if schedule.stages > 1 else 0
-    pipeline = schedule.microbatches * hops * times.forward_message
-    if execution.training:
-        pipeline += schedule.microbatches * hops * times.backward_message
+    link, exposed = _tensor_times(schedule, block)
+    pipeline = _pipeline_time(execution, schedule, times)
     parts = {
         "forward_s": runs * block.forward.time_s,
         "backward_s": runs * block.activation_gradient.time_s + runs * block.weight_gradient.time_s,
@@ -162,27 +164,52 @@ def batch_times(
         ),
         "backward_offload_exposed_s": schedule.per_batch(
             times.base_backward.offload, times.edge_backward.offload
-        )
-        if execution.training
-        else 0,
+        ),
         "recompute_s": runs * block.recompute.time_s,
-        "recommunication_exposed_s": schedule.per_batch(
-            base.recompute.exposed_s, edge.recompute.exposed_s
-        ),
+        "recommunication_exposed_s": exposed.repeated,
         "bubble_s": bubble_time(schedule, times),
-        "tensor_exposed_s": schedule.per_batch(base.forward.exposed_s, edge.forward.exposed_s)
-        + schedule.per_batch(
-            base.activation_gradient.exposed_s, edge.activation_gradient.exposed_s
-        ),
+        "tensor_exposed_s": exposed.once,
         "pipeline_exposed_s": pipeline,
-        "data_exposed_s": data_exposed,
+        "data_exposed_s": data.exposed_s,
     }
     return BatchTimes(
         **parts,
-        recommunication_link_s=schedule.per_batch(base.recompute.link_s, edge.recompute.link_s),
-        tensor_link_s=schedule.per_batch(base.forward.link_s, edge.forward.link_s)
-        + schedule.per_batch(base.activation_gradient.link_s, edge.activation_gradient.link_s),
+        recommunication_link_s=link.repeated,
+        tensor_link_s=link.once,
         pipeline_link_s=pipeline,
-        data_link_s=data_link,
+        data_link_s=data.link_s,
         total_s=math.fsum(parts.values()),
     )
+
+
+class _TensorTime(NamedTuple):
+    """Seconds of a batch for messages sent once in each direction, and for repeated ones."""
+
+    once: float
+    repeated: float
+
+
+def _tensor_times(schedule: Schedule, block: BlockEstimate) -> tuple[_TensorTime, _TensorTime]:
+    """Return the tensor group's seconds on the link, and those that are exposed."""
+    base, edge = block.base_traffic, block.edge_traffic
+    back, edge_back = base.activation_gradient, edge.activation_gradient
+    link = _TensorTime(
+        once=schedule.per_batch(base.forward.link_s, edge.forward.link_s)
+        + schedule.per_batch(back.link_s, edge_back.link_s),
+        repeated=schedule.per_batch(base.recompute.link_s, edge.recompute.link_s),
+    )
+    exposed = _TensorTime(
+        once=schedule.per_batch(base.forward.exposed_s, edge.forward.exposed_s)
+        + schedule.per_batch(back.exposed_s, edge_back.exposed_s),
+        repeated=schedule.per_batch(base.recompute.exposed_s, edge.recompute.exposed_s),
+    )
+    return link, exposed
+
+
+def _pipeline_time(execution: TrainingExecution, schedule: Schedule, times: BlockTimes) -> float:
+    """Return the seconds of all pipeline messages: one a chunk, microbatch and direction."""
+    if schedule.stages == 1:
+        return 0
+    hops = schedule.microbatches * schedule.chunks
+    forward = hops * times.forward_message
+    return forward + hops * times.backward_message if execution.training else forward

@@ -17,7 +17,7 @@ from perfdb_git.model.training_estimate import (
     PassWork,
     TensorTraffic,
 )
-from perfdb_git.workloads.task_costs import ComputeQuery, TaskCosts
+from perfdb_git.workloads.task_costs import ComputeAnswer, ComputeQuery
 from perfdb_git.workloads.tensor_collectives import (
     TENSOR_PASSES,
     TensorCollectives,
@@ -36,8 +36,7 @@ class _Running:
     memory_time: float = 0
     time: float = 0
 
-    def add(self, work: ComputeQuery, costs: TaskCosts) -> None:
-        answer = costs.compute(work)
+    def add(self, work: ComputeQuery, answer: ComputeAnswer) -> None:
         self.operations += work.operations
         self.operations_time += answer.compute
         self.bytes_moved += work.bytes_moved
@@ -100,9 +99,7 @@ class BlockSums:
 
     def add(self, layer: Layer) -> None:
         """Add one layer; the order of the calls is the forward order."""
-        self.forward.add(layer.forward, self._costs)
-        seconds, exposed = self._pass_time(layer, "forward", layer.forward)
-        self.forward.time += seconds
+        seconds, exposed = self._add_pass(self.forward, layer, layer.forward, "forward")
         self._add_traffic(layer, "forward", exposed)
         if not self._training:
             return
@@ -113,30 +110,32 @@ class BlockSums:
             self.recompute.time += seconds
         # A repeated message is as exposed as it was in the forward pass.
         self._add_traffic(layer, "recompute", exposed)
-        self.activation_gradient.add(layer.activation_gradient, self._costs)
-        seconds, exposed = self._pass_time(layer, "activation_gradient", layer.activation_gradient)
-        self.activation_gradient.time += seconds
-        self._add_traffic(layer, "activation_gradient", exposed)
-        self._add_updates(layer)
-
-    def _add_updates(self, layer: Layer) -> None:
-        self.weight_gradient.add(layer.weight_gradient, self._costs)
+        which: TensorPass = "activation_gradient"
+        _, exposed = self._add_pass(
+            self.activation_gradient, layer, layer.activation_gradient, which
+        )
+        self._add_traffic(layer, which, exposed)
         # While weights learn, a tiled layer's repeated message is on the link.
-        seconds, _ = self._pass_time(layer, "recompute", layer.weight_gradient)
-        self.weight_gradient.time += seconds
-        self.optimizer.add(layer.optimizer, self._costs)
-        self.optimizer.time += self._costs.compute(layer.optimizer).latency
+        self._add_pass(self.weight_gradient, layer, layer.weight_gradient, "recompute")
+        answer = self._costs.compute(layer.optimizer)
+        self.optimizer.add(layer.optimizer, answer)
+        self.optimizer.time += answer.latency
 
-    def _pass_time(
-        self, layer: Layer, which: TensorPass, work: ComputeQuery
+    def _add_pass(
+        self, running: _Running, layer: Layer, work: ComputeQuery, which: TensorPass
     ) -> tuple[float, float | None]:
-        """Return a layer's time in a pass, and what a tiled layer's message adds to it."""
+        """Add one pass; return its time, and what a tiled layer's message adds to it."""
+        answer = self._costs.compute(work)
+        running.add(work, answer)
+        seconds, exposed = answer.latency, None
         if layer.tiled:
             message = self._collectives.message(layer, which, edge=False)
-            return self._collectives.tiled(work, message.seconds)
-        if layer.message is not None:
-            return 0.0, None
-        return self._costs.compute(work).latency, None
+            seconds, exposed = self._collectives.tiled(work, message.seconds)
+        elif layer.message is not None:
+            # All the work of a collective counts as communication.
+            seconds = 0.0
+        running.time += seconds
+        return seconds, exposed
 
     def _add_traffic(self, layer: Layer, which: TensorPass, exposed: float | None) -> None:
         if layer.message is None or (which == "recompute" and not layer.message.repeated):

@@ -96,7 +96,7 @@ def estimate_training(plan: TrainingPlan) -> TrainingEstimate:
     check_memory(costs.profile, memory)
     passes = block_times(execution, block, costs)
     data = data_parallel_traffic(execution, schedule, block, passes, costs)
-    times = batch_times(execution, schedule, block, passes, data.link_s, data.exposed_s)
+    times = batch_times(execution, schedule, block, passes, data)
     return TrainingEstimate(
         times=times,
         memory=memory,

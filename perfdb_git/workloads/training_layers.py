@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from perfdb_git.workloads.task_costs import ComputeQuery, Engine
 
@@ -53,8 +53,7 @@ class Keep:
     output: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(NamedTuple):
     """One layer of a block on one processor, for one microbatch.
 
     ``message`` without ``tiled`` is a layer that only communicates: its own work counts as
@@ -68,6 +67,8 @@ class Layer:
     activation_gradient: ComputeQuery
     weight_gradient: ComputeQuery
     optimizer: ComputeQuery
+    parameters: int
+    optimizer_shards: int
     weights_bytes: int
     activations_bytes: float
     outputs_bytes: int
@@ -78,6 +79,17 @@ class Layer:
     keep: Keep
     message: TensorMessage | None = None
     tiled: bool = False
+
+
+class _Operation(NamedTuple):
+    """What a layer computes, with the arithmetic operations of its three passes."""
+
+    name: str
+    shape: Mapping[str, int]
+    engine: Engine
+    forward: float
+    activation_gradient: float
+    weight_gradient: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +124,8 @@ class LayerBuilder:
         sizes = _Elements(
             inputs=m * k, outputs=m * n, weights=k * n, activations=m * k, gradients=m * n
         )
-        shape = {"m": m, "n": n, "k": k}
-        return self._layer(name, "gemm", shape, "matrix", (work, work, work), sizes, keep)
+        operation = _Operation("gemm", {"m": m, "n": n, "k": k}, "matrix", work, work, work)
+        return self._layer(name, operation, sizes, keep)
 
     def batched_product(self, name: str, batch: int, m: int, k: int, n: int, keep: Keep) -> Layer:
         """``batch`` products of (m, k) and (k, n) activations; the backward pass has two each."""
@@ -121,7 +133,8 @@ class LayerBuilder:
         work = batch * 2 * m * k * n
         sizes = _Elements(inputs=inputs, outputs=outputs, activations=inputs, gradients=outputs)
         shape = {"batch": batch, "m": m, "n": n, "k": k}
-        return self._layer(name, "batched_gemm", shape, "matrix", (work, 2 * work, 0), sizes, keep)
+        operation = _Operation("batched_gemm", shape, "matrix", work, 2 * work)
+        return self._layer(name, operation, sizes, keep)
 
     def layer_norm(self, name: str, elements: int, hidden: int, keep: Keep) -> Layer:
         """Normalisation with learned scale and shift: 9, 14 and 7 operations an element."""
@@ -132,25 +145,23 @@ class LayerBuilder:
             activations=elements,
             gradients=elements,
         )
-        work = (9 * elements, 14 * elements, 7 * elements)
         shape = {"elements": elements, "hidden_size": hidden}
-        return self._layer(name, "layer_norm", shape, "vector", work, sizes, keep)
+        operation = _Operation(
+            "layer_norm", shape, "vector", 9 * elements, 14 * elements, 7 * elements
+        )
+        return self._layer(name, operation, sizes, keep)
 
     def softmax(self, name: str, elements: int, keep: Keep) -> Layer:
         """Softmax: 5 operations an element forward, 8 backward, with the same traffic."""
-        sizes = _same(elements)
-        work = (5 * elements, 8 * elements, 0)
-        return self._layer(name, "softmax", {"elements": elements}, "vector", work, sizes, keep)
+        operation = _elementwise("softmax", elements, 5, 8)
+        return self._layer(name, operation, _same(elements), keep)
 
     def dropout(self, name: str, elements: int, keep: Keep) -> Layer:
         """Dropout: one operation an element, and a mask of one byte each, all that is kept."""
         moved = 2 * elements * self.element_bytes + elements
         return self._layer(
             name,
-            "dropout",
-            {"elements": elements},
-            "vector",
-            (elements, elements, 0),
+            _elementwise("dropout", elements, 1, 1),
             _same(elements),
             keep,
             moved=(moved, moved),
@@ -163,10 +174,7 @@ class LayerBuilder:
         kept = 0 if fused else elements * self.element_bytes
         return self._layer(
             name,
-            "gelu",
-            {"elements": elements},
-            "vector",
-            (8 * elements, 13 * elements, 0),
+            _elementwise("gelu", elements, 8, 13),
             _same(elements),
             keep,
             moved=(moved, moved),
@@ -178,18 +186,15 @@ class LayerBuilder:
         sizes = _Elements(
             inputs=2 * elements, outputs=elements, activations=2 * elements, gradients=elements
         )
-        work = (elements, 2 * elements, 0)
-        return self._layer(
-            name, "residual_add", {"elements": elements}, "vector", work, sizes, keep
-        )
+        return self._layer(name, _elementwise("residual_add", elements, 1, 2), sizes, keep)
 
     def fork(self, name: str, elements: int, users: int, keep: Keep) -> Layer:
         """One activation for several users: free forward, a sum of gradients backward."""
         sizes = _Elements(inputs=elements, outputs=0, activations=elements, gradients=0)
         moved = (0, elements * self.element_bytes * (users + 1))
         shape = {"elements": elements, "users": users}
-        work = (0, users * elements, 0)
-        return self._layer(name, "fork", shape, "vector", work, sizes, keep, moved=moved)
+        operation = _Operation("fork", shape, "vector", 0, users * elements)
+        return self._layer(name, operation, sizes, keep, moved=moved)
 
     def collective(
         self,
@@ -207,26 +212,25 @@ class LayerBuilder:
         """
         size = elements if group.processors > 1 else 0
         adding = size * (group.processors - 1) / group.processors if size else 0
+        whole, split = size * self.element_bytes, group.sequence_parallel
         row = side == "row"
-        touched = 2 * size * self.element_bytes
-        split = group.sequence_parallel
-        kept = size * self.element_bytes / group.processors
-        moved = (touched if row or split else 0, touched if not row or split else 0)
-        whole = size * self.element_bytes
-        return self._layer(
-            name,
-            "tensor_collective",
+        share = whole / group.processors
+        operation = _Operation(
+            "collective_local_work",
             {"elements": elements, "participants": group.processors},
             "vector",
-            (adding if row else 0, 0 if row else adding, 0),
+            adding if row else 0,
+            0 if row else adding,
+        )
+        return self._layer(
+            name,
+            operation,
             _same(size),
             keep,
-            moved=moved,
-            kept=(kept, kept) if split else (whole if row else 0, 0 if row else whole),
+            moved=(2 * whole if row or split else 0, 0 if row and not split else 2 * whole),
+            kept=(share, share) if split else (whole if row else 0, 0 if row else whole),
             message=TensorMessage(
-                side=side,
-                message_bytes=elements * self.element_bytes,
-                repeated=repeated,
+                side=side, message_bytes=elements * self.element_bytes, repeated=repeated
             ),
         )
 
@@ -242,44 +246,31 @@ class LayerBuilder:
     ) -> Layer:
         """Product (m, k) by (k, n) of the whole group, cut in tiles that hide its collective."""
         m, k, n = product
-        if side == "column":
-            n //= group.processors
-        else:
-            k //= group.processors
         tiles = group.processors
-        if group.sequence_parallel:
-            kept = (m * k // tiles, m * n) if side == "column" else (m * k, 2 * (m * n // tiles))
+        if side == "column":
+            n //= tiles
+            kept = (m * k // tiles, m * n) if group.sequence_parallel else (m * k, 0)
         else:
-            kept = (m * k, 0) if side == "column" else (0, 2 * m * n)
+            k //= tiles
+            # The gradient is there twice: once computed, once on its way to the others.
+            kept = (m * k, 2 * (m * n // tiles)) if group.sequence_parallel else (0, 2 * m * n)
+        work = 2 * m * k * n
+        shape = {"m": m, "n": n, "k": k, "tiles": tiles}
         sizes = _Elements(
             inputs=m * k, outputs=m * n, weights=k * n, activations=kept[0], gradients=kept[1]
         )
-        work = 2 * m * k * n
         message = TensorMessage(
             side=side,
             message_bytes=m * (k if side == "column" else n) * self.element_bytes,
             repeated=repeated,
         )
-        shape = {"m": m, "n": n, "k": k, "tiles": tiles}
-        return self._layer(
-            name,
-            "gemm",
-            shape,
-            "matrix",
-            (work, work, work),
-            sizes,
-            keep,
-            message=message,
-            tiled=True,
-        )
+        operation = _Operation("gemm", shape, "matrix", work, work, work)
+        return self._layer(name, operation, sizes, keep, message=message, tiled=True)
 
     def _layer(
         self,
         name: str,
-        operation: str,
-        shape: Mapping[str, int],
-        engine: Engine,
-        work: tuple[float, float, float],
+        operation: _Operation,
         sizes: _Elements,
         keep: Keep,
         *,
@@ -288,7 +279,13 @@ class LayerBuilder:
         message: TensorMessage | None = None,
         tiled: bool = False,
     ) -> Layer:
+        """Count bytes; ``moved`` and ``kept`` replace what follows from the elements.
+
+        They are bytes of the forward pass and of the activation gradient. The optimizer keeps
+        two moments in 32 bits, and a 32-bit copy of narrower weights.
+        """
         e, shards, weights = self.element_bytes, self.optimizer_shards, sizes.weights
+        engine = operation.engine
         state = weights * 2 * WIDE_BYTES + (weights * WIDE_BYTES if e < WIDE_BYTES else 0)
         backward = (weights + sizes.activations + sizes.gradients) * e
         forward_moved, gradient_moved = moved or (
@@ -299,12 +296,16 @@ class LayerBuilder:
         optimizer = state / shards
         return Layer(
             name=name,
-            operation=operation,
-            shape=shape,
-            forward=ComputeQuery(engine, work[0], forward_moved),
-            activation_gradient=ComputeQuery(engine, work[1], gradient_moved),
-            weight_gradient=ComputeQuery(engine, work[2], backward if weights else 0),
+            operation=operation.name,
+            shape=operation.shape,
+            forward=ComputeQuery(engine, operation.forward, forward_moved),
+            activation_gradient=ComputeQuery(engine, operation.activation_gradient, gradient_moved),
+            weight_gradient=ComputeQuery(
+                engine, operation.weight_gradient, backward if weights else 0
+            ),
             optimizer=ComputeQuery("vector", weights / shards * ADAM_OPERATIONS, optimizer),
+            parameters=weights,
+            optimizer_shards=shards,
             weights_bytes=weights * e,
             activations_bytes=activations,
             outputs_bytes=sizes.outputs * e,
@@ -316,6 +317,12 @@ class LayerBuilder:
             message=message,
             tiled=tiled,
         )
+
+
+def _elementwise(name: str, elements: int, forward: int, backward: int) -> _Operation:
+    """Return an operation with so many arithmetic operations an element in either direction."""
+    shape = {"elements": elements}
+    return _Operation(name, shape, "vector", forward * elements, backward * elements)
 
 
 def _same(elements: int) -> _Elements:

@@ -6,7 +6,7 @@ An estimate asks these queries and no others; a test holds the two lists togethe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from perfdb_git.model.training_estimate import TrainingEstimate
@@ -30,6 +30,9 @@ TaskPass: TypeAlias = Literal[
 OFFLOAD = "offload"
 """Operation of a transfer between the two memories."""
 
+_OMITTED = {"omit_default": True}
+"""Fields that do not apply to a query are left out of its JSON form."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalisedQuery:
@@ -44,14 +47,14 @@ class NormalisedQuery:
     shape: Mapping[str, int]
     dtype: str
     device: str
-    engine: str | None = None
-    operations: float | None = None
-    bytes_moved: float | None = None
-    network_tier: int | None = None
-    network: str | None = None
-    participants: int | None = None
-    message_bytes: float | None = None
-    transfer_bytes: float | None = None
+    engine: str | None = field(default=None, metadata=_OMITTED)
+    operations: float | None = field(default=None, metadata=_OMITTED)
+    bytes_moved: float | None = field(default=None, metadata=_OMITTED)
+    network_tier: int | None = field(default=None, metadata=_OMITTED)
+    network: str | None = field(default=None, metadata=_OMITTED)
+    participants: int | None = field(default=None, metadata=_OMITTED)
+    message_bytes: float | None = field(default=None, metadata=_OMITTED)
+    transfer_bytes: float | None = field(default=None, metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,8 @@ class TrainingTask:
     query: NormalisedQuery
     runs: int
     latency_s: float
-    compute_s: float | None = None
-    memory_s: float | None = None
+    compute_s: float | None = field(default=None, metadata=_OMITTED)
+    memory_s: float | None = field(default=None, metadata=_OMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +117,7 @@ def _layer_work(plan: TrainingPlan, layer: Layer) -> Iterator[_Asked]:
     )
     for phase, query, count in passes:
         if count and query.has_work:
-            operation = "adam_step" if phase == "optimizer" else layer.operation
-            shape = layer.shape
+            operation, shape = _pass_operation(layer, phase)
             yield _Asked(
                 name=layer.name,
                 phase=phase,
@@ -124,6 +126,27 @@ def _layer_work(plan: TrainingPlan, layer: Layer) -> Iterator[_Asked]:
                 operation=operation,
                 shape=shape,
             )
+
+
+def _pass_operation(layer: Layer, phase: TaskPass) -> tuple[str, Mapping[str, int]]:
+    """Return what a pass of a layer is, with the shape of that pass.
+
+    The gradients of a matrix product are products themselves: (m, n) by (n, k) for the
+    activations, (k, m) by (m, n) for the weights.
+    """
+    shape = layer.shape
+    if phase in ("forward", "recompute"):
+        return layer.operation, shape
+    if phase == "optimizer":
+        return "adam_step", {"parameters": layer.parameters, "shards": layer.optimizer_shards}
+    if layer.operation == "gemm":
+        m, n, k = shape["m"], shape["n"], shape["k"]
+        turned = (m, k, n) if phase == "activation_gradient" else (k, n, m)
+        return "gemm", {**shape, **dict(zip("mnk", turned, strict=True))}
+    if layer.message is not None:
+        return layer.operation, shape
+    suffix = "gradient" if phase == "activation_gradient" else "weight_gradient"
+    return f"{layer.operation}_{suffix}", shape
 
 
 def _layer_messages(plan: TrainingPlan, layer: Layer) -> Iterator[_Asked]:
