@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from perfdb_git.model.result import SnapshotReference
 from perfdb_git.model.training_estimate import BatchTimes, TrainingEstimate
 from perfdb_git.providers.analytical import REVISION as ANALYTICAL_REVISION
+from perfdb_git.providers.roofline import MAIN_MEMORY
 from perfdb_git.reports.quantities import number, percent, quantity
 from perfdb_git.reports.screen import Line, fact, table
 from perfdb_git.workloads.task_costs import OFFLOAD_MEMORY
@@ -57,7 +58,8 @@ class TrainingReport:
     """One training estimate.
 
     ``provider`` answered all queries and ``composition`` put the answers together; either
-    changes its revision when its answers change.
+    changes its revision when its answers change. ``capacity_gib`` is by memory of the profile,
+    None where it is unknown.
     """
 
     snapshot: SnapshotReference
@@ -69,8 +71,7 @@ class TrainingReport:
     composition: str
     distinct_queries: int
     processors: int
-    mem1_capacity_gib: float | None
-    mem2_capacity_gib: float | None
+    capacity_gib: Mapping[str, float | None]
     estimate: TrainingEstimate
     tasks: tuple[TrainingTask, ...]
 
@@ -118,8 +119,7 @@ def training_report(
         composition=f"training/{REVISION}",
         distinct_queries=len(plan.costs.asked),
         processors=plan.execution.processors,
-        mem1_capacity_gib=profile.memories["mem1"].capacity_gib,
-        mem2_capacity_gib=profile.memories[OFFLOAD_MEMORY].capacity_gib,
+        capacity_gib={name: memory.capacity_gib for name, memory in profile.memories.items()},
         estimate=estimate,
         tasks=training_tasks(plan, estimate),
     )
@@ -159,9 +159,11 @@ def _facts(report: TrainingReport) -> Iterator[Line]:
         f"computing, computing {percent(efficiency.system)} of the time",
     )
     memory = report.estimate.memory
-    near = _memory("mem1", memory.tier1_bytes, report.mem1_capacity_gib)
-    far = _memory(OFFLOAD_MEMORY, memory.tier2_bytes, report.mem2_capacity_gib)
-    yield from fact("memory", f"{near}; {far}")
+    needs = ((MAIN_MEMORY, memory.tier1_bytes), (OFFLOAD_MEMORY, memory.tier2_bytes))
+    yield from fact(
+        "memory",
+        "; ".join(_memory(name, size, report.capacity_gib[name]) for name, size in needs if size),
+    )
     system = report.system
     mode = "the larger of" if system.processing_mode == "roofline" else "the sum of"
     yield from fact(

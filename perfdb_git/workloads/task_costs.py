@@ -80,8 +80,8 @@ class TaskCosts:
     Raises
     ------
     NoEvidenceError
-        'no-rate' when an engine of the profile has no table for the dtype, or a memory is
-        missing.
+        'no-rate' when an engine of the profile has no table for the dtype, or the main memory
+        is missing.
     """
 
     def __init__(self, profile: SystemProfile, dtype: str) -> None:
@@ -89,9 +89,8 @@ class TaskCosts:
         self.dtype = dtype
         self.bound = False
         self._rates = {engine: _rate(profile, engine, dtype) for engine in ("matrix", "vector")}
-        for memory in (MAIN_MEMORY, OFFLOAD_MEMORY):
-            if memory not in profile.memories:
-                raise _no_rate(profile, f"has no memory {memory}")
+        if MAIN_MEMORY not in profile.memories:
+            raise _no_rate(profile, f"has no memory {MAIN_MEMORY}")
         self._compute: dict[ComputeQuery, ComputeAnswer] = {}
         self._collectives: dict[CollectiveQuery, float] = {}
         self._offloads: dict[OffloadQuery, float] = {}
@@ -144,11 +143,19 @@ class TaskCosts:
         return seconds
 
     def offload(self, query: OffloadQuery) -> float:
-        """Answer a query for a transfer between the memories, in seconds."""
+        """Answer a query for a transfer between the memories, in seconds.
+
+        Raises
+        ------
+        NoEvidenceError
+            'no-rate' when there is something to transfer and no second memory.
+        """
         seconds = self._offloads.get(query)
         if seconds is None:
             if query.transfer_bytes == 0:
                 return 0.0
+            if OFFLOAD_MEMORY not in self.profile.memories:
+                raise _no_rate(self.profile, f"has no memory {OFFLOAD_MEMORY} to offload to")
             part = memory_time(self.profile.memories[OFFLOAD_MEMORY], query.transfer_bytes)
             self.bound = self.bound or part.bound
             seconds = self._offloads[query] = part.seconds

@@ -93,8 +93,8 @@ def estimate_training(plan: TrainingPlan) -> TrainingEstimate:
     execution, schedule, costs = plan.execution, plan.schedule, plan.costs
     block = estimate_block(plan.model, execution, plan.layers, plan.collectives)
     memory = training_memory(execution, schedule, block.memory)
-    check_memory(costs.profile, memory)
     passes = block_times(execution, block, costs)
+    check_memory(costs.profile, memory)
     data = data_parallel_traffic(execution, schedule, block, passes, costs)
     times = batch_times(execution, schedule, block, passes, data)
     return TrainingEstimate(

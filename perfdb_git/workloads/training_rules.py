@@ -12,6 +12,7 @@ from perfdb_git.errors import InvalidInputError, NoEvidenceError
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.training import TrainingExecution, TrainingModel
 from perfdb_git.model.training_estimate import TrainingMemory
+from perfdb_git.providers.roofline import MAIN_MEMORY
 from perfdb_git.workloads.task_costs import OFFLOAD_MEMORY, TaskCosts
 
 _GIB = 2**30
@@ -151,7 +152,9 @@ def check_memory(profile: SystemProfile, memory: TrainingMemory) -> None:
     NoEvidenceError
         'memory-too-small', with what is needed and what there is.
     """
-    for name, needed in (("mem1", memory.tier1_bytes), (OFFLOAD_MEMORY, memory.tier2_bytes)):
+    for name, needed in ((MAIN_MEMORY, memory.tier1_bytes), (OFFLOAD_MEMORY, memory.tier2_bytes)):
+        if needed == 0:
+            continue
         capacity = profile.memories[name].capacity_gib
         if capacity is not None and needed > capacity * _GIB:
             raise NoEvidenceError(

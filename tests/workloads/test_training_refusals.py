@@ -123,6 +123,16 @@ def test_an_offload_that_does_not_fit_is_refused() -> None:
         estimate_training(plan_training(RUN.model, execution, profile))
 
 
+def test_a_second_memory_is_needed_for_offload_alone() -> None:
+    memories = {"mem1": RUN.profile.memories["mem1"]}
+    profile = replace(RUN.profile, memories=memories)
+    without = estimate_training(plan_training(RUN.model, RUN.execution, profile))
+    assert without.times.total_s == pytest.approx(RUN.expected["times.total_s"])
+    execution = changed(RUN, offload={"activations": True})
+    with pytest.raises(NoEvidenceError, match="has no memory mem2"):
+        estimate_training(plan_training(RUN.model, execution, profile))
+
+
 def test_an_unknown_capacity_refuses_nothing() -> None:
     memories = {
         name: replace(memory, capacity_gib=None) for name, memory in RUN.profile.memories.items()
