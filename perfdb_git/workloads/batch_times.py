@@ -1,6 +1,6 @@
 """Times of a whole batch: pipeline messages, offload, the bubble, and the total.
 
-Source: Calculon (Isaev et al., SC '23, sections 2.3 and 2.4).
+Source: Calculon (Isaev et al., SC '23).
 """
 
 from __future__ import annotations
@@ -112,8 +112,10 @@ def _with_offload(alone: float, needed: float) -> PassTime:
 def bubble_time(schedule: Schedule, times: BlockTimes) -> float:
     """Return the time that the first processor waits for the others.
 
-    It is (p - 1) chunk times, more where the last round of microbatches is not full, less where
-    the last processors hold fewer blocks.
+    With p stages, v chunks, m microbatches and c seconds for a chunk in both directions it is
+    (p - 1) c; (v - 1) (p - m mod p) c more where the last round of microbatches is not full, and
+    a block's time less for each block that the last processors do not hold.
+    Source: Narayanan et al. (SC '21), section 2.2, for the first term; Calculon for the others.
     """
     forward = schedule.per_chunk(times.base_forward.seconds, times.edge_forward.seconds)
     backward = schedule.per_chunk(times.base_backward.seconds, times.edge_backward.seconds)

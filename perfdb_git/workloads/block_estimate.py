@@ -1,6 +1,6 @@
 """Sums over the layers of one block, for one microbatch.
 
-Source: Calculon (Isaev et al., SC '23, section 2.2). Layers are added in forward order, so that
+Source: Calculon (Isaev et al., SC '23). Layers are added in forward order, so that
 the sums round as Calculon's do.
 """
 

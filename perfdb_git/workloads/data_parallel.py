@@ -1,6 +1,6 @@
 """Messages of the data group, and how much of them the backward pass hides.
 
-Source: Calculon (Isaev et al., SC '23, section 2.3): chunks before the last one overlap with the
+Source: Calculon (Isaev et al., SC '23): chunks before the last one overlap with the
 backward pass of one pipeline round each, the last chunk with its own blocks but the first.
 """
 
@@ -157,7 +157,12 @@ class _Overlap:
         return stages * self._chunk_window(), stages * arithmetic
 
     def chunks_exposed(self) -> float:
-        """Return the exposed seconds of all chunks but the last."""
+        """Return the exposed seconds of all chunks but the last, (v - 1) times those of one.
+
+        One chunk's messages take t, its window is w over a round of the pipeline, c pipeline
+        messages of s seconds collide with them, and arithmetic of a seconds is slowed down by
+        the usage u: exposed are t - (w - c s) + a u, or t u where that is not positive.
+        """
         window, arithmetic = self._round()
         collisions = self._colliding_messages() * self.times.backward_message
         excess = self._chunk_seconds() - (window - collisions) + arithmetic * self._usage
@@ -184,7 +189,11 @@ class _Overlap:
         return window if self._sharded else window + self._optimizer_slack
 
     def tail_exposed(self) -> float:
-        """Return the exposed seconds of the last chunk."""
+        """Return the exposed seconds of the last chunk's messages but the first block's.
+
+        They take t in a window w beside one block's arithmetic a: exposed are t + a u - w, or
+        t u where that is not positive.
+        """
         hidden = self.schedule.base_blocks * self.seconds
         excess = hidden + (self._arithmetic() * self._usage - self._last_window())
         return excess if excess > 0 else hidden * self._usage

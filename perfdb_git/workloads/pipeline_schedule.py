@@ -1,7 +1,7 @@
 """How blocks and microbatches are laid out on a pipeline, and what must divide for it.
 
 Source: the interleaved one-forward-one-backward schedule (Narayanan et al., SC '21), with
-Calculon's rules for uneven blocks and microbatches (Isaev et al., SC '23, section 2.4).
+Calculon's rules for uneven blocks and microbatches (Isaev et al., SC '23).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Collectives of the tensor group: which operation, how long, and how much tiling hides.
 
-Source: Calculon (Isaev et al., SC '23, section 2.3); the operations are Megatron's f and g
+Source: Calculon (Isaev et al., SC '23); the operations are Megatron's f and g
 (Shoeybi et al., 2019) and their split forms (Korthikanti et al., 2022).
 """
 
@@ -116,10 +116,10 @@ class TensorCollectives:
     def tiled(self, work: ComputeQuery, message_seconds: float) -> TiledTime:
         """Return a tiled layer's time for one pass, and the exposed part of its message.
 
-        Of p tiles one computes alone and p - 1 run beside a message tile. Where the message
-        tile is the longer one, the excess over the slowed-down arithmetic is exposed; else
-        it costs the share of the processor that traffic holds. ``pipe`` exposes the first
-        message tile too, ``ring`` does not.
+        Of p tiles one computes alone and p - 1 run beside a message tile of t / p seconds,
+        which slows arithmetic of f seconds down to f / (1 - u). Where the message tile is the
+        longer one, (p - 1) (t - f / (1 - u)) / p are exposed; else it costs (p - 1) u t / p.
+        ``pipe`` exposes the first message tile too, ``ring`` does not.
         """
         answer = self.costs.compute(work)
         if message_seconds == 0:

@@ -1,6 +1,6 @@
 """Layers of a transformer block: the work of each pass, and the bytes that it keeps.
 
-Operation counts and traffic follow Calculon's layer model (Isaev et al., SC '23, section 2;
+Operation counts and traffic follow Calculon's layer model (Isaev et al., SC '23;
 released code at revision caa4b11), written anew from its formulas. Sizes given to the builder
 are elements, those of a layer bytes.
 """

@@ -1,6 +1,6 @@
 """Memory of one processor, with and without offload.
 
-Source: Calculon (Isaev et al., SC '23, section 2.5); activations of the interleaved schedule as in
+Source: Calculon (Isaev et al., SC '23); activations of the interleaved schedule as in
 Korthikanti et al. (2022), section 4.
 """
 

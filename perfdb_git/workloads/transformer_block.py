@@ -2,7 +2,7 @@
 
 Source: Megatron's tensor-parallel block (Shoeybi et al., 2019, section 3) with sequence
 parallelism and selective recomputation (Korthikanti et al., 2022), layer by layer as Calculon
-(Isaev et al., SC '23, section 2) counts them.
+(Isaev et al., SC '23) counts them.
 """
 
 from __future__ import annotations
