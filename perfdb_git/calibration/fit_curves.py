@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfdb_git.analysis.conformal import (
-    DistanceWidening,
-    conformal_quantile,
-    fit_distance_widening,
-    group_folds,
-)
+from perfdb_git.analysis.conformal import DistanceWidening, conformal_quantile, group_folds
 from perfdb_git.analysis.curves import (
     AffineCurve,
     LogLogCurve,
@@ -29,13 +24,15 @@ from perfdb_git.analysis.curves import (
     fit_step_table,
 )
 from perfdb_git.analysis.gaussian_process import MOST_ROWS, GaussianProcess, fit_gaussian_process
+from perfdb_git.analysis.jumps import jumps_around
+from perfdb_git.analysis.sized_widths import SizedWidths, fit_sized_widths, tells_sizes_apart
 from perfdb_git.calibration.choosing import choose, tried_forms
 from perfdb_git.calibration.slice_fits import (
     SliceFit,
     SliceRequest,
     out_of_fold,
-    some_rows,
 )
+from perfdb_git.calibration.tail_widening import learn_widening, widen_each_side
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.calibration import FittedModel, Form, IntervalCalibration
 from perfdb_git.providers.fitted_models import (
@@ -46,15 +43,11 @@ from perfdb_git.providers.fitted_models import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from perfdb_git.calibration.slice_fits import Columns, Fit, Places, Predict, Seconds
 
 _FOLDS = 10
 _LEAST_SIZES = 12
 _STEPS = 16
-_TAILS_OCTAVES = (1.0, 2.0, 3.0)
-_LEAST_TAIL_ROWS = 20
 
 Curve = AffineCurve | StepTable | LogLogCurve
 
@@ -90,6 +83,16 @@ class _Kind:
                 return self.base(some) * np.exp(logs), deviation
             predicted = fitted.predict(some[self.request.inputs[0]])
             return predicted, np.ones_like(predicted)
+
+        return predict
+
+    def jump_predictor(self, columns: Columns, latency: Seconds) -> Predict:
+        """Fit a log-log curve; return the prediction, with the errors that its jumps cover."""
+        curve = fit_log_log_curve(columns[self.request.inputs[0]], latency)
+
+        def predict(some: Columns) -> tuple[Seconds, Seconds]:
+            size = some[self.request.inputs[0]]
+            return curve.predict(size), jumps_around(curve, size).covered
 
         return predict
 
@@ -174,17 +177,13 @@ def fit_small_slice(
     errors = {form: pair[0] for form, pair in found.items()}
     groups = np.unique(request.points(), axis=0, return_inverse=True)[1].reshape(-1)
     chosen = choose(errors, groups.astype(np.float64))
-    left_out = folds >= 0
-    scores = (np.abs(found[chosen][0]) / found[chosen][1])[left_out]
-    width = conformal_quantile(scores, request.level)
-    if math.isinf(width):
-        raise _too_few(request)
     kind = _Kind(request=request, form=chosen)
+    widths, widening = _interval(kind, folds, *found[chosen])
     interval = encode_interval(
-        OneWidth(level=request.level, width=width, by_deviation=chosen == "gaussian-process"),
+        widths,
         folds="points, the ends of a curve always kept" if len(request.inputs) == 1 else "points",
-        residuals=int(left_out.sum()),
-        widening=_widening(kind, width),
+        residuals=int((folds >= 0).sum()),
+        widening=widening,
     )
     inside = kind.encode(request.columns, request.latency, interval)
     return SliceFit(
@@ -192,6 +191,29 @@ def fit_small_slice(
         beyond=None,
         tried=tried_forms(request.forms, errors, chosen, notes),
     )
+
+
+def _interval(
+    kind: _Kind, folds: Places, errors: Seconds, scales: Seconds
+) -> tuple[OneWidth | SizedWidths, DistanceWidening | None]:
+    """Return half-widths by size where errors are many enough to tell, else one for all."""
+    request, left_out = kind.request, folds >= 0
+    points = request.points()
+    if kind.form in CURVE_FORMS and tells_sizes_apart(points[left_out, 0]):
+        scores = np.abs(errors)
+        if kind.form == "log-log-curve":
+            # What the rule of jumps covers however narrow an interval is needs no width.
+            covered = out_of_fold(kind.jump_predictor, request.columns, request.latency, folds)[1]
+            scores = np.where(scores <= covered, 0.0, scores)
+        ends = (float(points.min()), float(points.max()))
+        sized = fit_sized_widths(points[left_out, 0], scores[left_out], request.level, ends=ends)
+        return widen_each_side(request, kind.predictor, sized), None
+    width = conformal_quantile((np.abs(errors) / scales)[left_out], request.level)
+    if math.isinf(width):
+        raise _too_few(request)
+    by_deviation = kind.form == "gaussian-process"
+    one = OneWidth(level=request.level, width=width, by_deviation=by_deviation)
+    return one, learn_widening(request, kind.predictor, width)
 
 
 def small_form_errors(request: SliceRequest, form: Form, folds: Places) -> Seconds:
@@ -218,42 +240,6 @@ def _folds(request: SliceRequest) -> Places:
     folds = np.arange(len(sizes)) % _FOLDS
     folds[[0, -1]] = -1
     return np.asarray(folds[place], np.int64)
-
-
-def _widening(kind: _Kind, width: float) -> DistanceWidening | None:
-    """Learn how intervals widen from models fitted without a tail; None where none can be cut."""
-    request = kind.request
-    points = request.points()
-    along = max(range(points.shape[1]), key=lambda place: len(np.unique(points[:, place])))
-    values = points[:, along]
-    if values.min() <= 0:
-        return None
-    ratios, octaves = [np.empty(0)], [np.empty(0)]
-    for cut in _TAILS_OCTAVES:
-        for upper in (True, False):
-            end = values.max() / 2**cut if upper else values.min() * 2**cut
-            kept = values <= end if upper else values >= end
-            if kept.sum() < _LEAST_TAIL_ROWS or not (~kept).any():
-                continue
-            edge = values[kept].max() if upper else values[kept].min()
-            error, distance = _tail(kind, kept, np.abs(np.log2(values / edge)), width)
-            ratios.append(error)
-            octaves.append(distance)
-    over, far = np.concatenate(ratios), np.concatenate(octaves)
-    if math.isinf(conformal_quantile(over, request.level)):
-        return None
-    return fit_distance_widening(over, far, request.level)
-
-
-def _tail(
-    kind: _Kind, kept: NDArray[np.bool_], distance: Seconds, width: float
-) -> tuple[Seconds, Seconds]:
-    """Return errors of the rows beyond, in interior half-widths, and their distance in octaves."""
-    request = kind.request
-    count = len(request.latency)
-    predict = kind.predictor(some_rows(request.columns, kept, count), request.latency[kept])
-    predicted, scale = predict(some_rows(request.columns, ~kept, count))
-    return np.abs(np.log(predicted / request.latency[~kept])) / (width * scale), distance[~kept]
 
 
 def _too_few(request: SliceRequest) -> InvalidInputError:

@@ -94,7 +94,7 @@ def evaluate(
     value, width = float(seconds[0]), float(widths[0])
     if not (math.isfinite(value) and value > 0):
         return Unanswered(code="no-value", reason="the model has no positive value there")
-    cliff = None if outside else _cliff(predictor, columns, value, width)
+    cliff = None if outside else _cliff(predictor, columns)
     notes: tuple[str, ...] = ()
     if cliff is not None:
         width, note = cliff
@@ -148,35 +148,23 @@ def _extends(predictor: FittedPredictor, outside: Mapping[str, float]) -> bool:
 def _cliff(
     predictor: FittedPredictor,
     columns: Mapping[str, NDArray[np.float64]],
-    value: float,
-    width: float,
 ) -> tuple[float, str] | None:
-    """Return a half-width that covers both sides of a measured jump, and a note on it.
-
-    Between two measured sizes a cost grows by nothing at least and in proportion at most; what is
-    more than that by over the half-width is a jump whose place between the two is not known.
-    """
+    """Return a half-width that covers both sides of a measured jump, and a note on it."""
     evaluator = predictor.evaluator
     if not isinstance(evaluator, CurveEvaluator) or not isinstance(evaluator.curve, LogLogCurve):
         return None
-    curve = evaluator.curve
-    size = float(evaluator.size(predictor.reader.complete(columns))[0])
-    upper = int(np.searchsorted(curve.sizes, size))
-    if upper == 0 or upper == len(curve.sizes) or curve.sizes[upper] == size:
+    curve, complete = evaluator.curve, predictor.reader.complete(columns)
+    jumps = evaluator.jumps(complete)
+    assert jumps is not None
+    plain = float(evaluator.plain_widths(complete)[0])
+    is_known = math.isfinite(plain)
+    if not float(jumps.excess[0]) > (plain if is_known else _JUMP):
         return None
+    upper = int(np.searchsorted(curve.sizes, float(evaluator.size(complete)[0])))
     sizes, values = curve.sizes[upper - 1 : upper + 1], curve.values[upper - 1 : upper + 1]
-    rise, run = (math.log(pair[1] / pair[0]) for pair in (values, sizes))
-    # Of a base's multiple the base has taken the growth already: it may fall as fast as size.
-    least = -run if evaluator.reads.bases else 0.0
-    jump = max(rise - run, least - rise)
-    is_known = math.isfinite(width)
-    if not jump > (width if is_known else _JUMP):
-        return None
-    here = float(curve.predict(np.array([size]))[0])
-    covering = max(abs(math.log(here / knot)) for knot in values.tolist())
     note = (
         f"a jump lies between the measured sizes {sizes[0]:g} and {sizes[1]:g} "
-        f"(factor {math.exp(rise):.3g}): "
+        f"(factor {values[1] / values[0]:.3g}): "
         + ("the interval covers both sides" if is_known else "either side's value may hold")
     )
-    return max(covering, width) if is_known else width, note
+    return max(float(jumps.reach[0]), plain) if is_known else plain, note

@@ -11,6 +11,7 @@ from perfdb_git.analysis.conformal import DistanceWidening
 from perfdb_git.analysis.curves import AffineCurve, LogLogCurve, StepTable
 from perfdb_git.analysis.gaussian_process import GaussianProcess
 from perfdb_git.analysis.scale_offset import ScaleOffset
+from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.model.calibration import Calibration, FittedModel, Form
 from perfdb_git.model.values import Scalar
 from perfdb_git.operations.features.registry import FEATURE_SETS
@@ -176,9 +177,12 @@ def _trees(
     models = tuple(read_trees(reader, f"trees.{place}", bins) for place in places)
     interval, widening = None, None
     if model.interval is not None:
-        interval, widening = decode_interval(
+        found, widening = decode_interval(
             model.interval, bins=bins, document=reader.document, pointer=pointer
         )
+        if isinstance(found, SizedWidths):
+            raise reader.fault("widths by size need a form of one size")
+        interval = found
     evaluator = TreesEvaluator(reader=inputs, reads=reads, models=models, interval=interval)
     return evaluator, interval, widening
 
@@ -196,11 +200,14 @@ def _small_form(
         found, widening = decode_interval(
             model.interval, bins=None, document=reader.document, pointer=pointer
         )
-        assert isinstance(found, OneWidth)
+        assert isinstance(found, OneWidth | SizedWidths)
         interval = found
-        if interval.by_deviation and model.form != "gaussian-process":
+        is_by_deviation = isinstance(found, OneWidth) and found.by_deviation
+        if is_by_deviation and model.form != "gaussian-process":
             raise reader.fault("only a Gaussian process states a deviation of its own")
     if model.form == "gaussian-process":
+        if isinstance(interval, SizedWidths):
+            raise reader.fault("widths by size need a form of one size")
         process = _process(reader, len(reads.inputs) + len(reads.features))
         return (
             ProcessEvaluator(reader=inputs, reads=reads, process=process, interval=interval),

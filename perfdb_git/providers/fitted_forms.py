@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from perfdb_git.analysis.curves import AffineCurve, LogLogCurve, StepTable
 from perfdb_git.analysis.gaussian_process import GaussianProcess
+from perfdb_git.analysis.jumps import Jumps, jumps_around
 from perfdb_git.analysis.scale_offset import ScaleOffset
+from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.analysis.symmetric_trees import SymmetricTrees
-from perfdb_git.providers.fitted_intervals import Interval, OneWidth, TwoRegimes
+from perfdb_git.providers.fitted_intervals import OneWidth, TwoRegimes
 from perfdb_git.providers.model_reads import Columns, InputReader, ModelReads, Seconds
 from perfdb_git.providers.stored_trees import same_bins
 
@@ -37,7 +39,7 @@ class TreesEvaluator:
     reader: InputReader
     reads: ModelReads
     models: tuple[SymmetricTrees, ...]
-    interval: Interval | None
+    interval: OneWidth | TwoRegimes | None
 
     def seconds(self, columns: Columns) -> Seconds:
         """Return latencies, ``(n,)``."""
@@ -84,7 +86,7 @@ class CurveEvaluator:
     reader: InputReader
     reads: ModelReads
     curve: Curve
-    interval: OneWidth | None
+    interval: OneWidth | SizedWidths | None
 
     def size(self, columns: Columns) -> Seconds:
         """Return the one number that the curve reads, ``(n,)``; a base where it reads no other."""
@@ -102,11 +104,23 @@ class CurveEvaluator:
         return np.where(np.isfinite(values) & (values > 0), values, np.nan)
 
     def with_half_width(self, columns: Columns) -> tuple[Seconds, Seconds]:
-        """Return latencies and half-widths."""
-        seconds = self.seconds(columns)
-        return seconds, np.full(
-            len(seconds), np.nan if self.interval is None else self.interval.width
-        )
+        """Return latencies and half-widths; widths by size cover both sides of a jump."""
+        seconds, widths = self.seconds(columns), self.plain_widths(columns)
+        jumps = self.jumps(columns) if isinstance(self.interval, SizedWidths) else None
+        return seconds, widths if jumps is None else jumps.widen(widths)
+
+    def plain_widths(self, columns: Columns) -> Seconds:
+        """Return half-widths as if there were no jumps, ``(n,)``; NaN where none is known."""
+        size = self.size(columns)
+        if isinstance(self.interval, SizedWidths):
+            return self.interval.predict(size)
+        return np.full(len(size), np.nan if self.interval is None else self.interval.width)
+
+    def jumps(self, columns: Columns) -> Jumps | None:
+        """Return the jumps around the sizes; None for a form without measured neighbours."""
+        if not isinstance(self.curve, LogLogCurve):
+            return None
+        return jumps_around(self.curve, self.size(columns), of_base=bool(self.reads.bases))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

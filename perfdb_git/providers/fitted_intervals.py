@@ -1,9 +1,10 @@
 """Prediction intervals of fitted models: their parameters as documents, and back.
 
-Half-widths are on the natural logarithm. ``split-conformal`` has one width, ``scaled-conformal``
-multiplies it by an error scale or by a process's own deviation, ``two-regime-conformal`` has a
-scale and a width for measured lines and for others. Each may hold a rate by which it widens
-beyond the domain; without one it says nothing there.
+Half-widths are on the natural logarithm. ``split-conformal`` has one width, ``sized-conformal``
+one for every size that a curve reads and covers both sides of a jump, ``scaled-conformal``
+multiplies a width by an error scale or by a process's own deviation, ``two-regime-conformal`` has
+a scale and a width for measured lines and for others. Each may hold a rate by which it widens
+beyond the domain, ``sized-conformal`` one for each side; without one it says nothing there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from perfdb_git.analysis.conformal import ConformalWidths, DistanceWidening, TwoRegimeWidths
 from perfdb_git.analysis.error_scale import ErrorScale
 from perfdb_git.analysis.quantile_bins import QuantileBins
+from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.formats.arrays import encode_parameters
 from perfdb_git.model.calibration import IntervalCalibration
 from perfdb_git.providers.stored_parameters import ParameterReader, named_order
@@ -27,7 +29,9 @@ from perfdb_git.providers.stored_trees import Arrays, Numbers, read_scale, same_
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 Seconds: TypeAlias = NDArray[np.float64]
 
-SPLIT, SCALED, TWO_REGIME = "split-conformal", "scaled-conformal", "two-regime-conformal"
+SPLIT, SIZED = "split-conformal", "sized-conformal"
+SCALED, TWO_REGIME = "scaled-conformal", "two-regime-conformal"
+METHODS = (SPLIT, SIZED, SCALED, TWO_REGIME)
 VERSION = 1
 _LINE_STEP = 2.0**17
 _WIDENING = "widening_rate"
@@ -74,7 +78,7 @@ class TwoRegimes:
         return self.widths.predict(np.where(known, on, off), known)
 
 
-Interval: TypeAlias = OneWidth | TwoRegimes
+Interval: TypeAlias = OneWidth | SizedWidths | TwoRegimes
 
 
 def line_codes(columns: Columns, line_by: tuple[str, ...]) -> NDArray[np.float64]:
@@ -111,8 +115,8 @@ def encode_interval(
 
     Parameters
     ----------
-    interval : OneWidth or TwoRegimes
-        Without widths by group.
+    interval : OneWidth, SizedWidths or TwoRegimes
+        Without widths by group; sized ones belong to forms of one size.
     folds : str
         What the folds behind the residuals left out, in words.
     residuals : int
@@ -120,28 +124,18 @@ def encode_interval(
     bins : QuantileBins or None
         Of the model for points; error scales must have the same, which are stored with the model.
     widening : DistanceWidening or None
-        Beyond the domain.
+        Beyond the domain; sized widths hold their own rates.
 
     Raises
     ------
     ValueError
-        For other bins, widths by group, or a width without end.
+        For other bins, widths by group, two ways to widen, or a width without end.
     """
-    numbers: Numbers = {} if widening is None else {_WIDENING: widening.rate}
-    arrays: Arrays = {}
-    if isinstance(interval, OneWidth):
-        method = SPLIT if interval.scale is None and not interval.by_deviation else SCALED
-        numbers |= {"width": interval.width}
-        scales = {} if interval.scale is None else {"error": interval.scale}
-    else:
-        method = TWO_REGIME
-        known, other = interval.widths.measured, interval.widths.unmeasured
-        if len(known.groups) or len(other.groups):
-            raise ValueError("widths by group have no stored form")
-        numbers |= {"measured_width": known.pooled, "unmeasured_width": other.pooled}
-        numbers |= named_order("line", interval.line_by)
-        arrays["lines"] = interval.lines
-        scales = {"on_line": interval.on_line, "off_line": interval.off_line}
+    method, numbers, arrays, scales = _parts(interval)
+    if widening is not None:
+        if method == SIZED:
+            raise ValueError("sized widths widen at their own rates")
+        numbers[_WIDENING] = widening.rate
     for prefix, scale in scales.items():
         if bins is None or not same_bins(scale.trees.bins, bins):
             raise ValueError("an error scale needs the bins of the model for points")
@@ -155,6 +149,25 @@ def encode_interval(
         residuals=residuals,
         parameters=encode_parameters(numbers, arrays),
     )
+
+
+def _parts(interval: Interval) -> tuple[str, Numbers, Arrays, dict[str, ErrorScale]]:
+    """Return method, numbers, arrays and error scales of an interval."""
+    if isinstance(interval, SizedWidths):
+        rates = {"rate_below": interval.rate_below, "rate_above": interval.rate_above}
+        known_rates = {name: rate for name, rate in rates.items() if rate is not None}
+        return SIZED, known_rates, {"sizes": interval.sizes, "widths": interval.widths}, {}
+    if isinstance(interval, OneWidth):
+        method = SPLIT if interval.scale is None and not interval.by_deviation else SCALED
+        scales = {} if interval.scale is None else {"error": interval.scale}
+        return method, {"width": interval.width}, {}, scales
+    known, other = interval.widths.measured, interval.widths.unmeasured
+    if len(known.groups) or len(other.groups):
+        raise ValueError("widths by group have no stored form")
+    numbers = {"measured_width": known.pooled, "unmeasured_width": other.pooled}
+    numbers |= named_order("line", interval.line_by)
+    scales = {"on_line": interval.on_line, "off_line": interval.off_line}
+    return TWO_REGIME, numbers, {"lines": interval.lines}, scales
 
 
 def decode_interval(
@@ -178,15 +191,19 @@ def decode_interval(
     """
     where = f"{pointer}/parameters"
     reader = ParameterReader(stored.parameters, document=document, pointer=where)
-    if stored.method not in (SPLIT, SCALED, TWO_REGIME) or stored.version != VERSION:
+    if stored.method not in METHODS or stored.version != VERSION:
         raise reader.fault(
             f"no interval {stored.method} of version {stored.version}", code="unknown-interval"
         )
     if not 0 < stored.level < 1:
         raise reader.fault(f"a level of {stored.level:g}")
-    rate = reader.optional(_WIDENING, least=0)
+    rate = None if stored.method == SIZED else reader.optional(_WIDENING, least=0)
     if stored.method == TWO_REGIME:
         interval: Interval = _two_regimes(reader, stored.level, _needed(reader, bins))
+    elif stored.method == SIZED:
+        interval = _sized(reader, stored.level)
+        # They widen themselves, on each side of the domain at a rate of its own.
+        rate = 0.0
     else:
         interval = _one_width(reader, stored, bins)
     reader.finish()
@@ -202,6 +219,21 @@ def _one_width(
     if bins is None:
         return OneWidth(level=stored.level, width=width, by_deviation=True)
     return OneWidth(level=stored.level, width=width, scale=read_scale(reader, "error", bins))
+
+
+def _sized(reader: ParameterReader, level: float) -> SizedWidths:
+    sizes, widths = reader.array("sizes", "float64", 1), reader.array("widths", "float64", 1)
+    if not len(sizes) or sizes.shape != widths.shape or bool((np.diff(sizes) <= 0).any()):
+        raise reader.fault("sizes of widths must ascend, and each have a width")
+    if not bool((sizes > 0).all() and (widths > 0).all()):
+        raise reader.fault("sizes and their widths must be positive")
+    return SizedWidths(
+        level=level,
+        sizes=sizes,
+        widths=widths,
+        rate_below=reader.optional("rate_below", least=0),
+        rate_above=reader.optional("rate_above", least=0),
+    )
 
 
 def _two_regimes(reader: ParameterReader, level: float, bins: QuantileBins) -> TwoRegimes:

@@ -29,7 +29,7 @@ from perfdb_git.model.calibration import (
 from perfdb_git.model.splits import BucketRange, BucketRule, KeyText, RecordSelection, SplitRecipe
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.features.hardware import Hardware
-from perfdb_git.providers.fitted_models import hardware_numbers
+from perfdb_git.providers.fitted_models import decode_model, hardware_numbers
 from tests.calibration.conftest import SmallEvidence
 
 HARDWARE = Hardware(
@@ -120,6 +120,29 @@ def test_the_simplest_form_that_is_as_good_is_chosen(
     assert report.overall.coverage is not None
     assert report.overall.coverage > 0.75
     assert report.held_out == result.splits[0].membership.held_out_records
+
+
+def test_many_sizes_get_widths_by_size(small: SmallEvidence) -> None:
+    sizes = range(8, 8 * 301, 8)
+    draws = np.random.Generator(np.random.PCG64(2)).normal(0, 1, len(sizes))
+    rows = [
+        [size, bent(size) * float(np.exp(draw * (0.2 if size < 800 else 0.01))), row]
+        for row, (size, draw) in enumerate(zip(sizes, draws, strict=True))
+    ]
+    small.add(rows)
+    result = fit_calibration(small.snapshot(), spec())
+    model = result.calibration.slices[0].inside
+    assert model.interval is not None
+    assert model.interval.method == "sized-conformal"
+    assert set(model.interval.parameters.numbers) == {"rate_above", "rate_below"}
+    predictor = decode_model(model, result.calibration, document="x", pointer="/inside")
+    noisy_part, quiet_part = (
+        predictor.half_width({"m": np.arange(first, last, 3.0)})
+        for first, last in ((100, 700), (1000, 2300))
+    )
+    assert np.median(noisy_part) > 6 * np.median(quiet_part)
+    write_documents(small.path, *result.documents)
+    assert check_revisions(small.snapshot()) == ()
 
 
 def test_the_same_evidence_gives_the_same_bytes(small: SmallEvidence) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdb_git.analysis.conformal import DistanceWidening, fit_conformal_widths
-from perfdb_git.analysis.curves import fit_log_log_curve
+from perfdb_git.analysis.curves import LogLogCurve, fit_log_log_curve
 from perfdb_git.analysis.gaussian_process import fit_gaussian_process
+from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.analysis.symmetric_trees import SymmetricTrees
 from perfdb_git.analysis.tree_boosting import TreeSettings, fit_symmetric_trees
 from perfdb_git.calibration.documents import CALIBRATION_SCHEMA, document_file
@@ -97,6 +98,25 @@ def curve_model(size: str = "m", width: float = 0.05, **changes: Any) -> FittedM
     curve = fit_log_log_curve(sizes, 1e-6 + sizes * 1e-8)
     interval = encode_interval(OneWidth(level=LEVEL, width=width), folds="rows", residuals=40)
     return encode_curve(curve, size=size, interval=interval, **changes)
+
+
+def sized_model(
+    sizes: tuple[float, ...] = (16.0, 1024.0),
+    widths: tuple[float, ...] = (0.4, 0.025),
+    rate_above: float = 0.3,
+) -> FittedModel:
+    """A curve with a jump between 128 and 130, and noise that falls with size."""
+    curve = LogLogCurve(
+        sizes=np.array([16.0, 64.0, 128.0, 130.0, 1024.0]),
+        values=np.array([1e-6, 2e-6, 3e-6, 6e-6, 9e-6]),
+        lower_slope=0.2,
+        upper_slope=0.9,
+    )
+    by_size = SizedWidths(
+        level=LEVEL, sizes=np.array(sizes), widths=np.array(widths), rate_above=rate_above
+    )
+    interval = encode_interval(by_size, folds="points", residuals=120)
+    return encode_curve(curve, size="m", interval=interval)
 
 
 @cache

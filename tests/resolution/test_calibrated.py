@@ -36,6 +36,7 @@ from tests.resolution.fitted import (
     curve_model,
     process_model,
     promote,
+    sized_model,
     slice_of,
     trees_model,
 )
@@ -257,6 +258,24 @@ def test_a_jump_between_knots_widens_the_interval(repository: EvidenceRepository
     assert interval.upper >= 6e-6 * (1 - 1e-12)
     assert interval.rule == "split-conformal-over-jump"
     assert any("jump" in note for note in jumping.diagnostics.notes)
+
+
+def test_an_interval_follows_the_size_and_tells_a_jump(repository: EvidenceRepository) -> None:
+    promote(repository, one_size(model=sized_model()))
+    snapshot = repository.at()
+    small, large, jumping, above = (ask(snapshot, m=m).estimate for m in (20, 900, 129, 2048))
+    assert _log_width(small) > 10 * _log_width(large)
+    found = jumping.metrics["latency"].uncertainty
+    assert found.lower <= 3e-6 * (1 + 1e-12)
+    assert found.upper >= 6e-6 * (1 - 1e-12)
+    assert found.rule == "sized-conformal-over-jump"
+    assert any("a jump lies between" in note for note in jumping.diagnostics.notes)
+    assert large.metrics["latency"].uncertainty.rule == "sized-conformal"
+    assert above.metrics["latency"].uncertainty.rule == "sized-conformal-widened"
+    assert _log_width(above) == pytest.approx(0.325)
+    below = ask(snapshot, m=8).estimate
+    assert below.metrics["latency"].uncertainty is None
+    assert any("no interval" in note for note in below.diagnostics.notes)
 
 
 def test_what_the_policy_does_not_name_is_not_selected(repository: EvidenceRepository) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from perfdb_git.analysis.conformal import (
 from perfdb_git.analysis.curves import AffineCurve, StepTable
 from perfdb_git.analysis.error_scale import fit_error_scale
 from perfdb_git.analysis.scale_offset import ScaleOffset
+from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.model.calibration import FittedModel
 from perfdb_git.operations.features.registry import FEATURE_SETS
-from perfdb_git.providers.fitted_intervals import line_codes
+from perfdb_git.providers.fitted_intervals import METHODS, line_codes
 from perfdb_git.providers.fitted_models import (
     FittedPredictor,
     OneWidth,
@@ -41,6 +43,7 @@ from tests.resolution.fitted import (
     gemm_process,
     gemm_trees,
     process_model,
+    sized_model,
     trees_model,
 )
 
@@ -127,9 +130,10 @@ def test_several_bases_give_a_geometric_mean() -> None:
         (two_regimes(), gemm_columns(seed=7)),
         (curve_model(), gemm_columns(seed=7)),
         (curve_model(features="gemm/1", base="roofline"), gemm_columns(seed=7)),
+        (sized_model(), {"m": np.geomspace(17, 8000, 300)}),
         (process_model(), collective_columns()),
     ],
-    ids=["trees", "two-regimes", "curve", "curve-of-base", "process"],
+    ids=["trees", "two-regimes", "curve", "curve-of-base", "sized", "process"],
 )
 def test_a_batch_equals_its_rows(model: FittedModel, columns: dict[str, Any]) -> None:
     predictor = decoded(model)
@@ -161,6 +165,28 @@ def test_lines_choose_the_width() -> None:
     known = np.isin(line_codes(columns, ("n", "k")), predictor.evaluator.interval.lines)  # type: ignore[attr-defined]
     widths = predictor.half_width(columns)
     assert widths[known].max() < widths[~known].min()
+
+
+def test_widths_by_size_come_back_and_reach_over_jumps() -> None:
+    predictor = decoded(sized_model())
+    sizes = np.array([16.0, 100.0, 129.0, 1024.0, 2048.0, 8.0])
+    stored = predictor.evaluator.interval  # type: ignore[attr-defined]
+    assert isinstance(stored, SizedWidths)
+    seconds, widths = predictor.predict_with_half_width(
+        {"m": sizes}, octaves=np.array([0, 0, 0, 0, 1.0, 1.0])
+    )
+    plain = stored.predict(sizes)
+    assert np.array_equal(widths[[0, 1, 3, 4]], plain[[0, 1, 3, 4]])
+    assert widths[2] > 3 * plain[2]
+    assert seconds[2] * np.exp(-widths[2]) <= 3e-6 * (1 + 1e-12)
+    assert seconds[2] * np.exp(widths[2]) >= 6e-6 * (1 - 1e-12)
+    assert plain[4] == pytest.approx(plain[3] + 0.3)
+    assert np.isnan(widths[5])
+
+
+def test_every_way_to_make_intervals_is_documented() -> None:
+    guide = Path(__file__).parents[2].joinpath("docs/cost-providers.md").read_text()
+    assert [method for method in METHODS if f"`{method}`" not in guide] == []
 
 
 def test_small_forms_come_back() -> None:
@@ -219,6 +245,11 @@ def changed(model: FittedModel, **numbers: float) -> FittedModel:
             "no interval x",
         ),
         (replace(curve_model(), interval=two_regimes().interval), "bad-parameters", "trees"),
+        (replace(trees_model(), interval=sized_model().interval), "bad-parameters", "one size"),
+        (replace(process_model(), interval=sized_model().interval), "bad-parameters", "one size"),
+        (sized_model(sizes=(64.0, 16.0)), "bad-parameters", "ascend"),
+        (sized_model(widths=(0.1, 0.0)), "bad-parameters", "must be positive"),
+        (sized_model(rate_above=-1.0), "bad-parameters", "rate_above is -1"),
     ],
 )
 def test_malformed_parameters_are_refused(model: FittedModel, code: str, message: str) -> None:
@@ -235,3 +266,6 @@ def test_encoding_refuses_what_cannot_come_back() -> None:
         encode_trees([trees], features="gemm/1", bases=["other"])
     with pytest.raises(ValueError, match="width is inf"):
         encode_interval(OneWidth(level=0.9, width=np.inf), folds="rows", residuals=1)
+    sized = SizedWidths(level=0.9, sizes=np.ones(1), widths=np.ones(1))
+    with pytest.raises(ValueError, match="own rates"):
+        encode_interval(sized, folds="rows", residuals=1, widening=DistanceWidening(rate=1.0))

@@ -24,7 +24,7 @@ from perfdb_git.providers.fitted_models import (
     encode_interval,
     encode_scale_offset,
 )
-from tests.resolution.fitted import calibration, promote, slice_of
+from tests.resolution.fitted import calibration, promote, sized_model, slice_of
 
 GOLDEN = Path(__file__).parent / "golden" / "answers.json"
 GOLDEN_CALIBRATED = GOLDEN.with_name("calibrated.json")
@@ -135,6 +135,7 @@ def test_calibrated_answers_change_only_with_their_revision(repository: Any) -> 
     models = {
         "float16": encode_curve(curve, size="m", interval=interval),
         "bfloat16": encode_scale_offset(by_base, modelled="tiled", features="gemm/1"),
+        "float32": sized_model(),
     }
     terms = {"n": 256, "k": 512}
     domain = {"m": DomainRange(minimum=16, maximum=1024)}
