@@ -4,7 +4,8 @@
 
 Fits on training rows of the shipped H200 tables, predicts the held-out rows once, and prints
 MAPE, median, p95 and worst error in percent, 90 % interval coverage with the median half-width,
-and CPU seconds. Then how many GEMM queries a CPU second evaluates, interval included.
+and CPU seconds. Then how many GEMM queries a CPU second evaluates, interval included, and the
+groups of Vidur's tables (``--only vidur``; see `tests.bench.vidur_groups`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from perfdb_git.calibration.tree_intervals import fit_slice_with_interval
 from perfdb_git.operations.features.collectives import COLLECTIVE_1
 from tests.bench.h200 import H200
 from tests.bench.published_tables import PublishedTable, read_table
+from tests.bench.vidur_groups import lines as vidur_lines
 
 Booleans = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -276,6 +278,8 @@ def main() -> None:
             print(report(case), flush=True)
     if "rates".startswith(only):
         print(rates(tables["gemm"]))
+    for line in vidur_lines(only):
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
