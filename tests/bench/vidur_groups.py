@@ -148,7 +148,7 @@ def answers(snapshot: EvidenceSnapshot, name: str, seed: str) -> HeldOut:
 
 
 def report(snapshot: EvidenceSnapshot, group: Group) -> str:
-    """Return the line of a group, all seeds pooled."""
+    """Return the line of a group, all seeds pooled; refuse other rows than were published."""
     began = time.process_time()
     found = [answers(snapshot, name, seed) for name in group.series for seed in SEEDS]
     spent = time.process_time() - began
@@ -156,6 +156,8 @@ def report(snapshot: EvidenceSnapshot, group: Group) -> str:
         np.concatenate([getattr(some, part) for some in found])
         for part in ("measured", "predicted", "half_width")
     )
+    if len(measured) != group.rows:
+        raise ValueError(f"{group.name}: {len(measured)} held-out rows, published {group.rows}")
     error = 100 * np.abs(predicted / measured - 1)
     mape, most = float(error.mean()), group.best + ALLOWANCE
     covered = 100 * float((np.abs(np.log(predicted / measured)) <= width).mean())
