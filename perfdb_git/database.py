@@ -17,7 +17,7 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.formats.strict_yaml import read_yaml
-from perfdb_git.model.policy import Policy, Tier
+from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
 from perfdb_git.model.values import JsonValue, Scalar
@@ -27,15 +27,12 @@ from perfdb_git.operations.queries import (
     query_digest,
     query_from_document,
 )
-from perfdb_git.providers.analytical import AnalyticalProvider
-from perfdb_git.providers.fallback import FallbackProvider
-from perfdb_git.providers.profiled_work import ProfileSelection
-from perfdb_git.providers.protocol import CostProvider
-from perfdb_git.providers.recorded import RecordedProvider
 from perfdb_git.resolution.cache_identity import cache_key
+from perfdb_git.resolution.composition import ResolverParts, compose_resolver
 from perfdb_git.resolution.resolver import CostResolver
 from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
+from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, WorktreeSource
 from perfdb_git.storage.validation_documents import SnapshotValidations
@@ -77,6 +74,7 @@ class PerformanceDatabase:
         self.store = store
         self._cache_directory = cache_directory
         self._progress = progress
+        self._shared = SharedReads()
 
     @classmethod
     def open(
@@ -102,6 +100,7 @@ class PerformanceDatabase:
             GitSource(self.store, resolved.commit),
             cache_directory=self._cache_directory,
             progress=self._progress,
+            shared=self._shared,
         )
         return DatabaseSnapshot(evidence, revision=resolved)
 
@@ -122,6 +121,7 @@ class PerformanceDatabase:
             WorktreeSource(root),
             cache_directory=self._cache_directory,
             progress=self._progress,
+            shared=self._shared,
         )
         return DatabaseSnapshot(evidence, revision=None)
 
@@ -140,6 +140,7 @@ class DatabaseSnapshot:
     def __init__(self, evidence: EvidenceSnapshot, *, revision: ResolvedRevision | None) -> None:
         self.evidence = evidence
         self.revision = revision
+        self._resolvers: dict[int, tuple[Policy, CostResolver]] = {}
 
     @property
     def commit(self) -> str | None:
@@ -219,11 +220,28 @@ class DatabaseSnapshot:
             return self._resolve(asked, in_force, explain=explain)
         except IndexRebuiltError:
             # The index said something else than Git and has been made anew; Git's word stands.
+            self._resolvers.clear()
             return self._resolve(asked, in_force, explain=explain)
 
     def provider_revisions(self, policy: PolicyInForce) -> dict[str, str]:
         """Return the revision of every provider that a policy asks, by tier."""
         return self._resolver(policy.policy).revisions
+
+    def parts(self, policy: Policy) -> ResolverParts:
+        """Return everything that answers under a policy of this snapshot depend on."""
+        return ResolverParts(
+            records=self.evidence,
+            profiles=self.evidence,
+            validations=self._validations,
+            calibrations=lambda: self.calibration_models,
+            vocabulary=self.vocabulary,
+            policy=policy,
+            reference_time=self.evidence.committer_time,
+        )
+
+    @cached_property
+    def _validations(self) -> SnapshotValidations:
+        return SnapshotValidations(self.evidence)
 
     @cached_property
     def calibration_models(self) -> CalibrationModels:
@@ -336,31 +354,12 @@ class DatabaseSnapshot:
         return tuple(marks)
 
     def _resolver(self, policy: Policy) -> CostResolver:
-        vocabulary = self.vocabulary
-        selection = ProfileSelection(self.evidence, vocabulary, policy)
-        providers: dict[Tier, CostProvider] = {
-            "recorded-measured": RecordedProvider(self.evidence, vocabulary, policy),
-            "recorded-simulated": RecordedProvider(
-                self.evidence,
-                vocabulary,
-                policy,
-                kinds=("simulated",),
-                validations=SnapshotValidations(self.evidence),
-            ),
-            "analytical": AnalyticalProvider(selection),
-            "fallback": FallbackProvider(selection),
-        }
-        if policy.calibrations:
-            providers["calibrated"] = self._calibrated(policy)
-        return CostResolver(providers, policy, reference_time=self.evidence.committer_time)
-
-    def _calibrated(self, policy: Policy) -> CostProvider:
-        # Its parts are imported here: most resolutions need none of them.
-        from perfdb_git.providers.calibrated import CalibratedProvider
-
-        return CalibratedProvider(
-            self.calibration_models, self.vocabulary, policy, evidence=self.evidence
-        )
+        """Return the policy's resolver, which is made once for all queries of a process."""
+        known = self._resolvers.get(id(policy))
+        if known is None or known[0] is not policy:
+            known = (policy, compose_resolver(self.parts(policy)))
+            self._resolvers[id(policy)] = known
+        return known[1]
 
     def _cache_key(self, query: CostQuery, in_force: PolicyInForce, resolver: CostResolver) -> str:
         limited = resolver.admission(query).freshness_limited

@@ -40,7 +40,7 @@ from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage.append import write_new_files
 from perfdb_git.storage.git import GitStore
 from perfdb_git.storage.layout import RECORDS, slug
-from perfdb_git.storage.record_sets import read_stated_rows
+from perfdb_git.storage.record_sets import StatedRecordSet
 from perfdb_git.storage.segments import split_record_set
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import WorktreeSource
@@ -310,7 +310,7 @@ class _Import:
         tool = self.loaded.mapping.source.tool
         for file in self._worktree.files(f"{RECORDS}/{slug(device)}/{slug(operation)}"):
             content = self._worktree.read(file)
-            stated = read_stated_rows(content, (), document=file.path).header
+            stated = StatedRecordSet(content, document=file.path).header
             source = stated.get("source")
             if not isinstance(source, Mapping) or source.get("file") != name:
                 continue

@@ -25,6 +25,7 @@ from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.matching import Match, Matcher
 from perfdb_git.providers.near_misses import near_misses
 from perfdb_git.providers.pooled_records import PooledRecords, pool_records
+from perfdb_git.providers.row_finder import RowFinder
 from perfdb_git.providers.validations import (
     SimulatorVerdict,
     ValidationReader,
@@ -57,6 +58,8 @@ class RecordedProvider:
     validations : ValidationReader or None
         By what simulated records are admitted; ``None`` admits none of them. Measured records
         need none.
+    reports_near_misses : bool
+        Whether a query without a record is told the nearest recorded contexts.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class RecordedProvider:
         *,
         kinds: Sequence[str] = ("measured", "profiled"),
         validations: ValidationReader | None = None,
+        reports_near_misses: bool = True,
     ) -> None:
         self._evidence = evidence
         self._policy = policy
@@ -74,6 +78,8 @@ class RecordedProvider:
         self._matcher = Matcher(vocabulary, policy.matching)
         self._kinds = tuple(kinds)
         self._validations = validations
+        self._reports_near_misses = reports_near_misses
+        self._finders: dict[SeriesKey, RowFinder] = {}
         self._memo: tuple[CostQuery, Match] | None = None
         self._answers: tuple[CostQuery, PooledRecords] | None = None
 
@@ -234,9 +240,28 @@ class RecordedProvider:
             for record_set in self._evidence.record_sets(key)
         ]
 
+    def _possible_sets(
+        self, query: CostQuery, coordinates: Mapping[str, Scalar]
+    ) -> list[RecordSetView]:
+        """Leave out record sets in which no row has the query's numbers."""
+        wanted = self._matcher.relevant(coordinates)
+        return [
+            record_set
+            for key in self._series(query)
+            for record_set in self._finder(key).record_sets_with(wanted, self._matcher.is_material)
+        ]
+
+    def _finder(self, key: SeriesKey) -> RowFinder:
+        record_sets = self._evidence.record_sets(key)
+        known = self._finders.get(key)
+        if known is None or known.record_sets is not record_sets:
+            known = self._finders[key] = RowFinder(record_sets)
+        return known
+
     def _match(self, query: CostQuery) -> Match:
         if self._memo is None or self._memo[0] is not query:
-            match = self._matcher.match(query.coordinates(), self._record_sets(query))
+            coordinates = query.coordinates()
+            match = self._matcher.match(coordinates, self._possible_sets(query, coordinates))
             if query.deployment.device is None:
                 match = _with_devices(match)
             self._memo = (query, match)
@@ -260,6 +285,8 @@ class RecordedProvider:
         return judge_simulators(headers, known)
 
     def _near_misses(self, query: CostQuery) -> tuple[NearMiss, ...]:
+        if not self._reports_near_misses:
+            return ()
         return near_misses(
             query.coordinates(), self._record_sets(query), self._matcher, self._vocabulary
         )

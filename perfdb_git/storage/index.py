@@ -67,6 +67,8 @@ class EvidenceIndex:
         Judges headers and retractions.
     progress : callable or None
         Called while record sets are read in; see `Progress`.
+    segments : dict or None
+        Open segments by blob, which indexes of other snapshots may share.
 
     Attributes
     ----------
@@ -85,13 +87,14 @@ class EvidenceIndex:
         schemas: SchemaStore,
         *,
         progress: Progress | None = None,
+        segments: dict[str, Segment] | None = None,
     ) -> None:
         self._source = source
         self._cache = cache
         self._schemas = schemas
         self._documents = DocumentCache(cache, schemas)
         self._progress = progress
-        self._segments: dict[str, Segment] = {}
+        self._segments: dict[str, Segment] = {} if segments is None else segments
         self._catalogue: Catalogue | None = None
         self.segments_built = 0
         self.generation = 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfdb_git.formats.codec import decode
+from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.strict_json import read_json_rows
 from perfdb_git.model.records import RecordSetHeader, Statistic
 from perfdb_git.storage.catalogue import CatalogueEntry
@@ -127,43 +127,59 @@ class IndexedRecordSet:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedRows:
-    """What a record-set file says: its header, how many rows it has, and the rows asked for."""
+class StatedRecordSet:
+    """What a record-set file itself says: its address, its header and any of its rows.
 
-    header: Mapping[str, Any]
-    row_count: int
-    cells: Mapping[int, tuple[Any, ...]]
-
-
-def read_stated_rows(blob: bytes, rows: Sequence[int], *, document: str) -> StatedRows:
-    """Read some rows of a record set, only their own lines where the layout allows it.
+    Only the rows asked for are parsed where the file's layout allows it.
 
     Parameters
     ----------
     blob : bytes
         The whole file.
-    rows : sequence of int
-        From 0; those that the file does not have are left out.
     document : str
         Its path, for messages.
+
+    Attributes
+    ----------
+    sha256 : str
+        Content address.
+    header : mapping
+        Every entry of the document but ``rows``.
+    row_count : int
+        How many rows there are.
 
     Raises
     ------
     InvalidInputError
-        If the file is not strict JSON.
+        If the file is not strict JSON; from `rows` too.
     """
-    lines = split_row_lines(blob)
-    if lines is None:
-        value: Any = read_json_rows(blob, document=document)
-        header = {key: item for key, item in value.items() if key != "rows"}
-        stated = value["rows"]
-        cells = {row: tuple(stated[row]) for row in rows if 0 <= row < len(stated)}
-        return StatedRows(header=header, row_count=len(stated), cells=cells)
-    there = [row for row in rows if 0 <= row < lines.count]
-    values = lines.rows(there, document=document)
-    return StatedRows(
-        header=lines.header(document=document),
-        row_count=lines.count,
-        cells={row: tuple(value) for row, value in zip(there, values, strict=True)},
-    )
+
+    def __init__(self, blob: bytes, *, document: str) -> None:
+        self.sha256 = sha256_hex(blob)
+        self.size = len(blob)
+        self._document = document
+        self._lines = split_row_lines(blob)
+        self._rows: Sequence[Any] = ()
+        self.header: Mapping[str, Any]
+        if self._lines is None:
+            value: Any = read_json_rows(blob, document=document)
+            self._rows = value["rows"]
+            self.header = {key: item for key, item in value.items() if key != "rows"}
+            self.row_count = len(self._rows)
+        else:
+            self.header = self._lines.header(document=document)
+            self.row_count = self._lines.count
+
+    def rows(self, numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Return the cells of some rows by number; rows that the file does not have are left out.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            From 0.
+        """
+        there = [row for row in numbers if 0 <= row < self.row_count]
+        if self._lines is None:
+            return {row: tuple(self._rows[row]) for row in there}
+        values = self._lines.rows(there, document=self._document)
+        return {row: tuple(value) for row, value in zip(there, values, strict=True)}

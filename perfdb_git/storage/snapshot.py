@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -14,7 +14,6 @@ from perfdb_git.errors import (
     UsageError,
 )
 from perfdb_git.formats.codec import decode
-from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.records import Manifest, RecordSetHeader, Retraction, SeriesKey, VerifiedRow
@@ -23,15 +22,12 @@ from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
 from perfdb_git.storage.cache_directory import CacheDirectory
-from perfdb_git.storage.catalogue import SeriesSummary
+from perfdb_git.storage.catalogue import CatalogueEntry, SeriesSummary
 from perfdb_git.storage.documents import DocumentCache, StoredDocument
 from perfdb_git.storage.index import EvidenceIndex, Progress
-from perfdb_git.storage.record_sets import (
-    IndexedRecordSet,
-    StatedRows,
-    read_stated_rows,
-)
+from perfdb_git.storage.record_sets import IndexedRecordSet, StatedRecordSet
 from perfdb_git.storage.segments import split_record_set
+from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.sources import ObjectSource, SourceFile
 
 T = TypeVar("T")
@@ -63,6 +59,8 @@ class EvidenceSnapshot:
         Where derived data are kept; None takes `default_cache_directory`.
     progress : callable or None
         Called while record sets are read in; see `Progress`.
+    shared : SharedReads or None
+        What other snapshots of the same repository have read already.
     """
 
     def __init__(
@@ -72,15 +70,20 @@ class EvidenceSnapshot:
         schemas: SchemaStore | None = None,
         cache_directory: Path | None = None,
         progress: Progress | None = None,
+        shared: SharedReads | None = None,
     ) -> None:
         self.source = source
+        self._shared = SharedReads() if shared is None else shared
         self._views_generation = 0
         self._schemas = SchemaStore() if schemas is None else schemas
         self._cache = CacheDirectory(cache_directory)
         self._documents = DocumentCache(self._cache, self._schemas)
         self._read: dict[str, StoredDocument[Any]] = {}
         self._views: dict[SeriesKey, tuple[IndexedRecordSet, ...]] = {}
-        self._index = EvidenceIndex(source, self._cache, self._schemas, progress=progress)
+        self._by_address: dict[str, IndexedRecordSet] = {}
+        self._index = EvidenceIndex(
+            source, self._cache, self._schemas, progress=progress, segments=self._shared.segments
+        )
 
     @property
     def commit(self) -> str | None:
@@ -139,10 +142,13 @@ class EvidenceSnapshot:
         """Return the record sets of one series, sorted by path; none for an unknown series."""
         if self._views_generation != self._index.generation:
             self._views.clear()
+            self._by_address.clear()
             self._views_generation = self._index.generation
         if key not in self._views:
             entries = self._index.entries(key)
-            self._views[key] = tuple(IndexedRecordSet(self._index, entry) for entry in entries)
+            views = tuple(IndexedRecordSet(self._index, entry) for entry in entries)
+            self._views[key] = views
+            self._by_address.update((view.sha256, view) for view in views)
         return self._views[key]
 
     def find_record_set(self, prefix: str) -> IndexedRecordSet:
@@ -195,13 +201,11 @@ class EvidenceSnapshot:
         """
         view = self._view(record_set.sha256)
         entry = view.entry
-        blob = self.source.read(SourceFile(entry.path, entry.blob))
-        stated = read_stated_rows(blob, rows, document=entry.path)
-        if sha256_hex(blob) != entry.sha256 or not self._agrees(view, stated, rows):
+        stated = self._shared.stated(entry.blob, lambda: self._stated(entry))
+        cells = stated.rows(rows)
+        if stated.sha256 != entry.sha256 or not self._agrees(view, stated, cells, rows):
             raise self._index.reject(entry)
-        return [
-            VerifiedRow(record_set=entry.sha256, row=row, cells=stated.cells[row]) for row in rows
-        ]
+        return [VerifiedRow(record_set=entry.sha256, row=row, cells=cells[row]) for row in rows]
 
     def record_set_documents(
         self, device: str, operation: str
@@ -234,13 +238,21 @@ class EvidenceSnapshot:
         return self._index.retractions()
 
     def _view(self, sha256: str) -> IndexedRecordSet:
-        for views in self._views.values():
-            for view in views:
-                if view.sha256 == sha256:
-                    return view
+        if self._views_generation == self._index.generation and sha256 in self._by_address:
+            return self._by_address[sha256]
         return self.find_record_set(sha256)
 
-    def _agrees(self, view: IndexedRecordSet, stated: StatedRows, rows: Sequence[int]) -> bool:
+    def _stated(self, entry: CatalogueEntry) -> StatedRecordSet:
+        blob = self.source.read(SourceFile(entry.path, entry.blob))
+        return StatedRecordSet(blob, document=entry.path)
+
+    def _agrees(
+        self,
+        view: IndexedRecordSet,
+        stated: StatedRecordSet,
+        cells: Mapping[int, tuple[Any, ...]],
+        rows: Sequence[int],
+    ) -> bool:
         entry = view.entry
         if stated.row_count != entry.row_count or stated.header != entry.header:
             return False
@@ -253,7 +265,7 @@ class EvidenceSnapshot:
             entry,
             lambda segment: (
                 segment.header == stated.header
-                and all(segment.states(row, stated.cells[row]) for row in rows)
+                and all(segment.states(row, cells[row]) for row in rows)
             ),
         )
 

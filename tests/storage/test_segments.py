@@ -14,7 +14,7 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.storage.block_file import BlockFile, DamagedFileError, pack_block_file
-from perfdb_git.storage.record_sets import read_stated_rows
+from perfdb_git.storage.record_sets import StatedRecordSet
 from perfdb_git.storage.segments import Segment, build_segment, record_set_findings
 from tests.storage.evidence_fixtures import METRICS, header, rows
 
@@ -74,10 +74,12 @@ def test_a_segment_holds_what_the_strict_reader_reads(cells: list[Any]) -> None:
                 assert found == cell
 
     some = range(0, len(cells), 2)
-    lines = read_stated_rows(content, some, document="set.json")
+    lines = StatedRecordSet(content, document="set.json")
+    assert lines.sha256 == segment.sha256
     assert lines.header == segment.header
     assert lines.row_count == len(cells)
-    assert lines.cells == {row: tuple(strict["rows"][row]) for row in some}
+    assert lines.rows(some) == {row: tuple(strict["rows"][row]) for row in some}
+    assert lines.rows([-1, len(cells)]) == {}
 
 
 @pytest.mark.parametrize(
@@ -96,9 +98,9 @@ def test_rows_are_found_in_any_layout(body: str) -> None:
     content = head.replace('"rows": []', f'"rows": {body}').encode()
     strict: Any = json.loads(content)
     count = len(strict["rows"])
-    stated = read_stated_rows(content, range(count), document="set.json")
+    stated = StatedRecordSet(content, document="set.json")
     assert stated.row_count == count
-    assert [list(stated.cells[row]) for row in range(count)] == strict["rows"]
+    assert [list(cells) for cells in stated.rows(range(count)).values()] == strict["rows"]
 
 
 def test_a_segment_is_not_equal_to_other_cells() -> None:

@@ -1,0 +1,89 @@
+"""From a snapshot's parts to its resolver: one provider for each tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfdb_git.model.policy import Policy, Tier
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.providers.analytical import AnalyticalProvider
+from perfdb_git.providers.evidence import EvidenceReader, ProfileReader
+from perfdb_git.providers.fallback import FallbackProvider
+from perfdb_git.providers.profiled_work import ProfileSelection
+from perfdb_git.providers.protocol import CostProvider
+from perfdb_git.providers.recorded import RecordedProvider
+from perfdb_git.providers.validations import ValidationReader
+from perfdb_git.resolution.resolver import CostResolver
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.calibration_models import CalibrationModels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolverParts:
+    """Everything that answers depend on, each part by itself.
+
+    Attributes
+    ----------
+    records : EvidenceReader
+        Record sets, less what is retracted.
+    profiles : ProfileReader
+        System profiles.
+    validations : ValidationReader
+        What simulators were judged by.
+    calibrations : callable
+        Returns the calibration models; called only where the policy selects one.
+    vocabulary : Vocabulary
+        Dimensions and operations in force.
+    policy : Policy
+        Tiers, rules, limits and promotions in force.
+    reference_time : int or None
+        Committer time that ages are judged against.
+    near_misses : bool
+        Whether a source without an answer says which contexts have one. Finding them costs more
+        than the answer, and changes none.
+    """
+
+    records: EvidenceReader
+    profiles: ProfileReader
+    validations: ValidationReader
+    calibrations: Callable[[], CalibrationModels]
+    vocabulary: Vocabulary
+    policy: Policy
+    reference_time: int | None
+    near_misses: bool = True
+
+
+def compose_resolver(parts: ResolverParts) -> CostResolver:
+    """Return the resolver that answers from these parts."""
+    vocabulary, policy = parts.vocabulary, parts.policy
+    selection = ProfileSelection(parts.profiles, vocabulary, policy)
+    providers: dict[Tier, CostProvider] = {
+        "recorded-measured": RecordedProvider(
+            parts.records, vocabulary, policy, reports_near_misses=parts.near_misses
+        ),
+        "recorded-simulated": RecordedProvider(
+            parts.records,
+            vocabulary,
+            policy,
+            kinds=("simulated",),
+            validations=parts.validations,
+            reports_near_misses=parts.near_misses,
+        ),
+        "analytical": AnalyticalProvider(selection),
+        "fallback": FallbackProvider(selection),
+    }
+    if policy.calibrations:
+        providers["calibrated"] = _calibrated(parts)
+    return CostResolver(providers, policy, reference_time=parts.reference_time)
+
+
+def _calibrated(parts: ResolverParts) -> CostProvider:
+    # Its parts are imported here: most resolutions need none of them.
+    from perfdb_git.providers.calibrated import CalibratedProvider
+
+    return CalibratedProvider(
+        parts.calibrations(), parts.vocabulary, parts.policy, evidence=parts.records
+    )

@@ -1,0 +1,53 @@
+"""What several snapshots of one repository read alike, kept once and found by content.
+
+Two commits mostly hold the same files. Whatever depends on a blob's bytes alone is read, verified
+and parsed once for all snapshots of a database.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from perfdb_git.storage.record_sets import StatedRecordSet
+from perfdb_git.storage.segments import Segment
+
+MOST_BYTES = 128 * 1024 * 1024
+"""Size of the record-set files of which the text is kept."""
+
+
+class SharedReads:
+    """Segments and record-set files by Git blob id.
+
+    Attributes
+    ----------
+    segments : dict of str to Segment
+        Open segments; the index that finds one damaged removes it.
+    """
+
+    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
+        self.segments: dict[str, Segment] = {}
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._stated: OrderedDict[str, StatedRecordSet] = OrderedDict()
+
+    def stated(self, blob: str, read: Callable[[], StatedRecordSet]) -> StatedRecordSet:
+        """Return what a record-set file says, read from Git the first time.
+
+        Parameters
+        ----------
+        blob : str
+            Git blob id.
+        read : callable
+            Reads the file.
+        """
+        known = self._stated.get(blob)
+        if known is not None:
+            self._stated.move_to_end(blob)
+            return known
+        found = self._stated[blob] = read()
+        self._bytes += found.size
+        # The newest stays, however large it is: it is in use.
+        while self._bytes > self._most_bytes and len(self._stated) > 1:
+            self._bytes -= self._stated.popitem(last=False)[1].size
+        return found
