@@ -1,0 +1,1 @@
+"""What a change does to evidence and to answers, and how an answer came to be."""
