@@ -42,6 +42,12 @@ _COMMANDS = {
     "resolve": CommandPlace(
         "perfdb_git.cli.resolve", "resolve", "Answer one question, with its proof."
     ),
+    "diff": CommandPlace(
+        "perfdb_git.cli.diff", "diff", "Show what a change does to evidence and answers."
+    ),
+    "log": CommandPlace(
+        "perfdb_git.cli.log", "log", "Show when an answer changed, and through what."
+    ),
     "simulate": CommandPlace(
         "perfdb_git.cli.simulate", "simulate", "Run a pipeline on a timing profile."
     ),
@@ -81,6 +87,7 @@ Examples:
   perfdb show 3f2a91c0#17
   perfdb import table --mapping vidur-mlp mlp.csv --source-revision 7d47513
   perfdb check --worktree
+  perfdb diff origin/main...HEAD
 
 \b
 Exit status:

@@ -31,6 +31,15 @@ def _escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def without_commands(text: str) -> str:
+    """Return `text` as one visible line in which no workflow command can begin.
+
+    A runner takes ``::name::`` for a command wherever a line begins with it, and ``##[name]``
+    anywhere; where a text is wrapped, any of its words may begin a line.
+    """
+    return for_terminal(text).replace("::", ":\\x3a").replace("##[", "#\\x23[")
+
+
 def for_markdown(text: str, *, in_table: bool = False) -> str:
     """Return `text` as a Markdown code span.
 

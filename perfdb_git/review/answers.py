@@ -169,11 +169,15 @@ class AskedSnapshot:
     ----------
     snapshot : DatabaseSnapshot
         The evidence.
+    external : mapping of str to Policy or None
+        Policies from outside the snapshot, by the names that they are asked for under.
     """
 
-    def __init__(self, snapshot: DatabaseSnapshot) -> None:
+    def __init__(
+        self, snapshot: DatabaseSnapshot, *, external: Mapping[str, Policy] | None = None
+    ) -> None:
         self.snapshot = snapshot
-        self._policies: dict[str, Policy | Answer] = {}
+        self._policies: dict[str, Policy | Answer] = dict(external or {})
         self._resolvers: dict[str, CostResolver] = {}
 
     @cached_property

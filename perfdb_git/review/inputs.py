@@ -187,7 +187,7 @@ class InputComparison:
             found.append("calibration")
         if self.base.profiles(old, subject) != self.head.profiles(new, subject):
             found.append("profile")
-        if rules_of(old) != rules_of(new):
+        if old is not new and rules_of(old) != rules_of(new):
             found.append("policy")
         return found
 

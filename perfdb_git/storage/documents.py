@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from perfdb_git import __version__
 from perfdb_git.formats.codec import decode
@@ -24,6 +24,9 @@ from perfdb_git.storage.sources import ObjectSource, SourceFile
 T = TypeVar("T")
 
 DOCUMENT_FORMAT = 1
+
+DecodedDocuments: TypeAlias = dict[tuple[str, str, str, type], Any]
+"""Model objects by blob id, suffix, kind and class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +47,20 @@ class DocumentCache:
         Where parsed documents are kept; damaging them costs time only.
     schemas : SchemaStore
         Judges the documents.
+    decoded : dict or None
+        Model objects by content, kind and class, which other snapshots may share.
     """
 
-    def __init__(self, cache: CacheDirectory, schemas: SchemaStore) -> None:
+    def __init__(
+        self,
+        cache: CacheDirectory,
+        schemas: SchemaStore,
+        *,
+        decoded: DecodedDocuments | None = None,
+    ) -> None:
         self._cache = cache
         self._schemas = schemas
+        self._decoded: DecodedDocuments = {} if decoded is None else decoded
         self._schema_digests: dict[str, str] = {}
 
     def read(
@@ -75,6 +87,12 @@ class DocumentCache:
             If it cannot be read.
         """
         content = source.read(file)
+        key = (file.id, _suffix(file), kind, cls)
+        if key not in self._decoded:
+            self._decoded[key] = decode(cls, self._value(content, file, kind), document=file.path)
+        return StoredDocument(path=file.path, sha256=sha256_hex(content), value=self._decoded[key])
+
+    def _value(self, content: bytes, file: SourceFile, kind: str) -> Any:
         name = self._name(file, kind)
         value = self._remembered(name)
         if value is None:
@@ -82,16 +100,10 @@ class DocumentCache:
             value = reader(content, document=file.path)
             self._schemas.validate(value, document=file.path, expected_kind=kind)
             self._remember(name, value)
-        return StoredDocument(
-            path=file.path,
-            sha256=sha256_hex(content),
-            value=decode(cls, value, document=file.path),
-        )
+        return value
 
     def _name(self, file: SourceFile, kind: str) -> str:
-        # The suffix decides how the bytes are read, so it is part of the key.
-        suffix = file.path.rpartition(".")[2]
-        key = "\n".join((file.id, suffix, kind, self._schema_digest(kind), __version__))
+        key = "\n".join((file.id, _suffix(file), kind, self._schema_digest(kind), __version__))
         digest = sha256_hex(key.encode("utf-8"))
         return f"documents/v{DOCUMENT_FORMAT}/{digest[:2]}/{digest}.json"
 
@@ -116,3 +128,8 @@ class DocumentCache:
     def _remember(self, name: str, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
         self._cache.store(name, sha256_hex(text).encode("ascii") + b"\n" + text)
+
+
+def _suffix(file: SourceFile) -> str:
+    """Return what decides how the bytes are read, so that it is part of every key."""
+    return file.path.rpartition(".")[2]

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
 from perfdb_git.errors import RepositoryUnavailableError
+from perfdb_git.formats.codec import decode
 from perfdb_git.formats.schemas import SchemaStore
-from perfdb_git.model.records import Retraction, SeriesKey
+from perfdb_git.model.records import RecordSetHeader, Retraction, SeriesKey
 from perfdb_git.model.result import Message
 from perfdb_git.storage import layout
 from perfdb_git.storage.block_file import DamagedFileError
@@ -69,6 +70,8 @@ class EvidenceIndex:
         Called while record sets are read in; see `Progress`.
     segments : dict or None
         Open segments by blob, which indexes of other snapshots may share.
+    headers : dict or None
+        Decoded headers by blob, shared likewise.
 
     Attributes
     ----------
@@ -88,6 +91,7 @@ class EvidenceIndex:
         *,
         progress: Progress | None = None,
         segments: dict[str, Segment] | None = None,
+        headers: dict[str, RecordSetHeader] | None = None,
     ) -> None:
         self._source = source
         self._cache = cache
@@ -95,6 +99,7 @@ class EvidenceIndex:
         self._documents = DocumentCache(cache, schemas)
         self._progress = progress
         self._segments: dict[str, Segment] = {} if segments is None else segments
+        self._headers: dict[str, RecordSetHeader] = {} if headers is None else headers
         self._catalogue: Catalogue | None = None
         self.segments_built = 0
         self.generation = 0
@@ -118,6 +123,13 @@ class EvidenceIndex:
     def find(self, prefix: str) -> list[tuple[str, SeriesKey, int]]:
         """Return SHA-256, series and place of the record sets whose SHA-256 begins so."""
         return self._with_catalogue(lambda catalogue: catalogue.find(prefix))
+
+    def header(self, entry: CatalogueEntry) -> RecordSetHeader:
+        """Return a record set's header, decoded once for all snapshots that have the file."""
+        if entry.blob not in self._headers:
+            header = decode(RecordSetHeader, entry.header, document=entry.path)
+            self._headers[entry.blob] = header
+        return self._headers[entry.blob]
 
     def with_segment(self, entry: CatalogueEntry, use: Callable[[Segment], T]) -> T:
         """Apply a function to a record set's segment, making it anew where it is damaged.
@@ -171,6 +183,7 @@ class EvidenceIndex:
 
     def _drop_segment(self, entry: CatalogueEntry) -> None:
         self._segments.pop(entry.blob, None)
+        self._headers.pop(entry.blob, None)
         self._cache.discard(_segment_name(entry.blob))
 
     def _drop_catalogue(self) -> None:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from perfdb_git.formats.codec import decode
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.strict_json import read_json_rows
 from perfdb_git.model.records import RecordSetHeader, Statistic
@@ -47,7 +46,7 @@ class IndexedRecordSet:
     @functools.cached_property
     def header(self) -> RecordSetHeader:
         """The shared facts of the rows."""
-        return decode(RecordSetHeader, self.entry.header, document=self.path)
+        return self._index.header(self.entry)
 
     def dimension(self, name: str) -> FloatArray | None:
         """Return a dimension's column.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from perfdb_git.model.records import RecordSetHeader
+from perfdb_git.storage.documents import DecodedDocuments
 from perfdb_git.storage.record_sets import StatedRecordSet
 from perfdb_git.storage.segments import Segment
 
@@ -23,10 +25,16 @@ class SharedReads:
     ----------
     segments : dict of str to Segment
         Open segments; the index that finds one damaged removes it.
+    headers : dict of str to RecordSetHeader
+        Their headers as model objects, removed with them.
+    documents : dict
+        Vocabularies, policies, profiles and calibrations as model objects.
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
         self.segments: dict[str, Segment] = {}
+        self.headers: dict[str, RecordSetHeader] = {}
+        self.documents: DecodedDocuments = {}
         self._most_bytes = most_bytes
         self._bytes = 0
         self._stated: OrderedDict[str, StatedRecordSet] = OrderedDict()

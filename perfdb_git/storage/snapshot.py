@@ -73,16 +73,21 @@ class EvidenceSnapshot:
         shared: SharedReads | None = None,
     ) -> None:
         self.source = source
-        self._shared = SharedReads() if shared is None else shared
+        self._shared = shared = SharedReads() if shared is None else shared
         self._views_generation = 0
         self._schemas = SchemaStore() if schemas is None else schemas
         self._cache = CacheDirectory(cache_directory)
-        self._documents = DocumentCache(self._cache, self._schemas)
+        self._documents = DocumentCache(self._cache, self._schemas, decoded=self._shared.documents)
         self._read: dict[str, StoredDocument[Any]] = {}
         self._views: dict[SeriesKey, tuple[IndexedRecordSet, ...]] = {}
         self._by_address: dict[str, IndexedRecordSet] = {}
         self._index = EvidenceIndex(
-            source, self._cache, self._schemas, progress=progress, segments=self._shared.segments
+            source,
+            self._cache,
+            self._schemas,
+            progress=progress,
+            segments=shared.segments,
+            headers=shared.headers,
         )
 
     @property
@@ -145,8 +150,7 @@ class EvidenceSnapshot:
             self._by_address.clear()
             self._views_generation = self._index.generation
         if key not in self._views:
-            entries = self._index.entries(key)
-            views = tuple(IndexedRecordSet(self._index, entry) for entry in entries)
+            views = tuple(IndexedRecordSet(self._index, item) for item in self._index.entries(key))
             self._views[key] = views
             self._by_address.update((view.sha256, view) for view in views)
         return self._views[key]
@@ -199,11 +203,10 @@ class EvidenceSnapshot:
         RepositoryUnavailableError
             If the object cannot be read.
         """
-        view = self._view(record_set.sha256)
-        entry = view.entry
+        entry = self._view(record_set.sha256).entry
         stated = self._shared.stated(entry.blob, lambda: self._stated(entry))
         cells = stated.rows(rows)
-        if stated.sha256 != entry.sha256 or not self._agrees(view, stated, cells, rows):
+        if stated.sha256 != entry.sha256 or not self._agrees(entry, stated, cells, rows):
             raise self._index.reject(entry)
         return [VerifiedRow(record_set=entry.sha256, row=row, cells=cells[row]) for row in rows]
 
@@ -238,9 +241,8 @@ class EvidenceSnapshot:
         return self._index.retractions()
 
     def _view(self, sha256: str) -> IndexedRecordSet:
-        if self._views_generation == self._index.generation and sha256 in self._by_address:
-            return self._by_address[sha256]
-        return self.find_record_set(sha256)
+        fresh = self._views_generation == self._index.generation
+        return (self._by_address.get(sha256) if fresh else None) or self.find_record_set(sha256)
 
     def _stated(self, entry: CatalogueEntry) -> StatedRecordSet:
         blob = self.source.read(SourceFile(entry.path, entry.blob))
@@ -248,12 +250,11 @@ class EvidenceSnapshot:
 
     def _agrees(
         self,
-        view: IndexedRecordSet,
+        entry: CatalogueEntry,
         stated: StatedRecordSet,
         cells: Mapping[int, tuple[Any, ...]],
         rows: Sequence[int],
     ) -> bool:
-        entry = view.entry
         if stated.row_count != entry.row_count or stated.header != entry.header:
             return False
         if not all(0 <= row < entry.row_count for row in rows):
