@@ -79,8 +79,7 @@ def _step_lines(step: HistoryStep) -> list[Line]:
 def _documents(changes: Sequence[DocumentChange]) -> str:
     counts = Counter((change.kind, change.change) for change in changes)
     texts = [
-        f"{documents_text(count, kind)} {verb}"
-        for (kind, verb), count in sorted(counts.items())
+        f"{documents_text(count, kind)} {verb}" for (kind, verb), count in sorted(counts.items())
     ]
     return ", ".join(texts) or "none changed"
 

@@ -22,6 +22,8 @@ SHORT_COMMIT = 12
 MOST_CHARACTERS = 160
 """Of one cell; evidence text has no end of its own."""
 
+_MOST_OF_A_QUERY = 400
+
 _DOUBLED = math.log(2)
 _MOST_DOCUMENTS = 3
 
@@ -123,7 +125,8 @@ def change_text(log_ratio: float | None) -> str:
 
 def query_values(values: Mapping[str, Scalar]) -> str:
     """Return a query's known dimensions as one line."""
-    return shown(" ".join(f"{name}={value}" for name, value in values.items()))
+    text = " ".join(f"{name}={value}" for name, value in values.items())
+    return shown(text, most=_MOST_OF_A_QUERY)
 
 
 def reasons_text(reasons: Sequence[Reason]) -> str:
@@ -267,13 +270,13 @@ def _contexts(series: Sequence[SeriesChange]) -> Section:
         name="contexts",
         title="Records by context",
         intro="",
-        columns=("series", "context", "record sets", "records"),
+        columns=("series", "record sets", "records", "context"),
         rows=tuple(
             (
                 series_name(item),
-                query_values(context.terms) or "-",
                 f"{context.record_sets:,}",
                 f"{context.records:,}",
+                query_values(context.terms) or "-",
             )
             for item in series
             for context in item.contexts

@@ -25,7 +25,10 @@ from perfdb_git.storage.record_sets import IndexedRecordSet
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 
 _SHARES = (("point", 0.4), ("between", 0.25), ("edge", 0.15), ("neighbour", 0.2))
-"""Of the queries about one operation and device."""
+"""Of the queries about one operation and device whose records differ."""
+
+_SHARES_OF_MODELS = (("point", 0.15), ("between", 0.6), ("edge", 0.25), ("neighbour", 0.0))
+"""Where no record differs: what changed answers between records and beyond them."""
 
 _MOST_COMPARED = 50_000
 """Known rows among which the nearest one is looked for."""
@@ -150,8 +153,9 @@ def _sample(
 
 
 def _candidates(focus: _Focus, vocabulary: Vocabulary, share: int) -> Iterator[_Candidate]:
-    counts = {role: max(1, round(share * part)) for role, part in _SHARES}
     rows, known = focus.rows, focus.known
+    shares = _SHARES_OF_MODELS if known is rows else _SHARES
+    counts = {role: max(1, round(share * part)) for role, part in shares}
     chosen = _spread(len(rows), counts["point"])
     yield from (_Candidate("point", rows.coordinates(place)) for place in chosen)
     pairs = _spread(len(rows) - 1, counts["between"])

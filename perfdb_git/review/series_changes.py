@@ -281,7 +281,8 @@ def _conflicts(
     added: SeriesRows, known: SeriesRows, contexts: tuple[IntArray, IntArray], threshold: float
 ) -> list[Conflict]:
     """Return one conflict for each context, between the two sessions that differ most."""
-    new = _session_medians(added, contexts[0])
+    # Of what came, only contexts that were there before can be in conflict.
+    new = _session_medians(added, np.where(np.isin(contexts[0], contexts[1]), contexts[0], -1))
     old = _session_medians(known, contexts[1])
     found = []
     for context, (place, sessions) in new.items():

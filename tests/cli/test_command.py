@@ -26,24 +26,24 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
 BROKEN = """
 import sys
-import perfdb_git.cli.resolve
+import perfdb_git.cli.questions
 from perfdb_git.cli.main import main
 
 def broken(*_):
     raise ZeroDivisionError("by \x1b design")
 
-perfdb_git.cli.resolve.parse_pairs = broken
+perfdb_git.cli.questions.parse_pairs = broken
 sys.exit(main(sys.argv[1:]))
 """
 INTERRUPTED = """
 import sys
-import perfdb_git.cli.resolve
+import perfdb_git.cli.questions
 from perfdb_git.cli.main import main
 
 def interrupted(*_):
     raise KeyboardInterrupt
 
-perfdb_git.cli.resolve.parse_pairs = interrupted
+perfdb_git.cli.questions.parse_pairs = interrupted
 sys.exit(main(sys.argv[1:]))
 """
 
