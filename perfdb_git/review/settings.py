@@ -97,19 +97,19 @@ def _members(value: JsonValue) -> Mapping[str, JsonValue] | None:
         return None
     named: dict[str, JsonValue] = {}
     for item in value:
-        name = _name(item)
-        if name is None or name in named:
+        pair = _named(item)
+        if pair is None or pair[0] in named:
             return None
-        named[name] = item
+        named[pair[0]] = pair[1]
     return named
 
 
-def _name(item: JsonValue) -> str | None:
-    """Name an entry of a list: a calibration by what it answers, others by their name."""
+def _named(item: JsonValue) -> tuple[str, JsonValue] | None:
+    """Name an entry of a list: a selected calibration by what it answers, others by their name."""
     if not isinstance(item, Mapping):
         return None
-    parts = [item[key] for key in ("response", "operation", "device") if key in item]
-    if len(parts) == 3 and all(isinstance(part, str) for part in parts):
-        return " ".join(str(part) for part in parts)
+    parts = [item.get(key) for key in ("response", "operation", "device")]
+    if all(isinstance(part, str) for part in parts) and "revision" in item:
+        return " ".join(str(part) for part in parts), item["revision"]
     name = item.get("name")
-    return name if isinstance(name, str) else None
+    return (name, item) if isinstance(name, str) else None

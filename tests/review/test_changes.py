@@ -1,7 +1,7 @@
 """What one change does: to records, documents and settings."""
 
 from perfdb_git.review.changes import ChangeReviewer
-from tests.review.conftest import ASKED, POLICY, ROWS, Changes
+from tests.review.conftest import A100_GEMM, ASKED, POLICY, ROWS, Changes
 
 
 def test_records_that_came(changes: Changes) -> None:
@@ -97,10 +97,13 @@ def test_settings(changes: Changes) -> None:
     ]
     found = {item.place: (item.before, item.after) for item in review.settings}
     assert found.pop("conflict/threshold") == (0.2, 0.1)
-    ((place, (before, after)),) = found.items()
-    assert place == "calibrations"
-    assert before is None
-    assert isinstance(after, list | tuple)
+    assert list(found) == ["calibrations"]
+    changes.base = changes.git("rev-parse", "HEAD")
+    changes.edit(POLICY, (A100_GEMM, "a" * 64))
+    changes.commit()
+    (promoted,) = changes.review().settings
+    assert promoted.place == "calibrations/latency gemm a100_80g"
+    assert (promoted.before, promoted.after) == (A100_GEMM, "a" * 64)
 
 
 def test_documents_of_every_kind(changes: Changes) -> None:
