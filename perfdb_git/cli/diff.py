@@ -10,8 +10,9 @@ import click
 from perfdb_git.cli.console import Console, write_out
 from perfdb_git.cli.options import json_option, repository_option
 from perfdb_git.database import DEFAULT_POLICY, DEFAULT_REVISION, PerformanceDatabase
-from perfdb_git.errors import UsageError
+from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.model.result import Message
+from perfdb_git.plans.tracked import plan_names, tracked_queries
 from perfdb_git.reports.envelope import Status, encoded
 from perfdb_git.reports.reviewing import review_lines
 from perfdb_git.reports.reviewing_html import review_html
@@ -19,6 +20,7 @@ from perfdb_git.reports.reviewing_markdown import review_markdown
 from perfdb_git.reports.written_files import replacing, require_writable
 from perfdb_git.review.changes import DEFAULT_QUERIES, ChangeReviewer, Review
 from perfdb_git.review.plot_points import series_points
+from perfdb_git.review.tracked import TrackedQuery
 
 Format = Literal["text", "json", "markdown", "html"]
 
@@ -28,9 +30,9 @@ BASE..HEAD compares two commits, BASE...HEAD the merge base of the two with HEAD
 are BASE and HEAD, and one alone, or an empty side, means HEAD.
 
 Listed are documents, records by series and context with their noise and coverage, and new records
-that disagree with old ones. Then queries are answered before and after the change: a sample of
-points around what changed. Answers that differ are shown with the reason, which is found by
-taking one part of the change at a time.
+that disagree with old ones. Then queries are answered before and after the change: those of the
+plans at HEAD, and a sample of points around what changed. Answers that differ are shown with the
+reason, which is found by taking one part of the change at a time.
 
 The exit status is 0 whatever differs; with --exit-code it is 1 where an answer differs.
 
@@ -97,10 +99,11 @@ def diff(
         reviewer = ChangeReviewer(
             database, base, head, from_merge_base=from_merge_base, policy=policy
         )
-        review = reviewer.review(queries=queries, progress=asking)
+        tracked, remarks = _plan_queries(reviewer)
+        review = reviewer.review(tracked, queries=queries, progress=asking)
     status: Status = "findings" if exit_code and review.impact.changes else "ok"
     text = _document(reviewer, review, output_format)
-    messages = _messages(reviewer)
+    messages = (*_messages(reviewer), *remarks)
     if text is not None and output is not None:
         with replacing(output) as file:
             file.write_text(text, encoding="utf-8", newline="\n")
@@ -161,9 +164,26 @@ def _document(reviewer: ChangeReviewer, review: Review, output_format: Format) -
         return review_markdown(review)
     if output_format != "html":
         return None
-    vocabulary = reviewer.comparison.head.asked.vocabulary
+    vocabulary = reviewer.vocabulary
     points = () if vocabulary is None else series_points(reviewer.touched(), vocabulary)
     return review_html(review, points)
+
+
+def _plan_queries(reviewer: ChangeReviewer) -> tuple[list[TrackedQuery], list[Message]]:
+    """Return the queries of the head's plans, and what keeps a plan from being asked."""
+    if reviewer.vocabulary is None:
+        return [], []
+    tracked: list[TrackedQuery] = []
+    remarks: list[Message] = []
+    for name in plan_names(reviewer.head):
+        try:
+            found = tracked_queries(reviewer.head, name)
+        except InvalidInputError as error:
+            text = f"plan {name} is left out: {error.message}"
+            remarks.append(Message(level="warning", code=error.code, text=text))
+        else:
+            tracked += map(TrackedQuery.from_plan, found)
+    return tracked, remarks
 
 
 def _messages(reviewer: ChangeReviewer) -> tuple[Message, ...]:

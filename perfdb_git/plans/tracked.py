@@ -138,18 +138,19 @@ def _stage_questions(snapshot: DatabaseSnapshot, plan: Plan) -> list[Question]:
     ]
 
 
-def tracked_queries(snapshot: DatabaseSnapshot) -> tuple[TrackedQuery, ...]:
-    """Return every query of every plan of a snapshot, sorted by plan, in the plan's order.
+def tracked_queries(snapshot: DatabaseSnapshot, name: str) -> tuple[TrackedQuery, ...]:
+    """Return every query of one plan of a snapshot, in the plan's order.
 
     Raises
     ------
     InvalidInputError
-        Where a plan, its pipeline or one of its queries is wrong; `perfdb check` names them all.
+        Where the plan, its pipeline or one of its queries is wrong; `perfdb check` names them all.
     """
-    documents = PlanDocuments(snapshot.evidence)
-    tracked = []
-    for name in documents.plans():
-        document = documents.plan(name)
-        for question in plan_questions(snapshot, document.value, document=document.path):
-            tracked.append(question.track(snapshot.vocabulary))
-    return tuple(tracked)
+    document = PlanDocuments(snapshot.evidence).plan(name)
+    questions = plan_questions(snapshot, document.value, document=document.path)
+    return tuple(question.track(snapshot.vocabulary) for question in questions)
+
+
+def plan_names(snapshot: DatabaseSnapshot) -> tuple[str, ...]:
+    """Return the names of a snapshot's plans, sorted."""
+    return tuple(PlanDocuments(snapshot.evidence).plans())

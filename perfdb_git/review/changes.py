@@ -12,6 +12,7 @@ from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.records import Retraction
+from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.review.answers import AskedSnapshot
 from perfdb_git.review.documents import DocumentChange, changed_documents, of_kind
 from perfdb_git.review.impact import Impact, answer_impact
@@ -122,9 +123,9 @@ class ChangeReviewer:
         )
 
     @property
-    def comparison(self) -> InputComparison:
-        """Both snapshots, part by part."""
-        return self._comparison
+    def vocabulary(self) -> Vocabulary | None:
+        """The head's vocabulary, ``None`` where the head holds no evidence repository."""
+        return self._comparison.head.asked.vocabulary
 
     def touched(self) -> tuple[TouchedSeries, ...]:
         """Return the series whose records differ."""
@@ -168,7 +169,7 @@ class ChangeReviewer:
         )
 
     def _series(self, touched: Sequence[TouchedSeries]) -> tuple[SeriesChange, ...]:
-        vocabulary = self._comparison.head.asked.vocabulary
+        vocabulary = self.vocabulary
         policy = self._judging_policy()
         if vocabulary is None or policy is None:
             return ()

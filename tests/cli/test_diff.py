@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.evidence import Evidence, envelope
+from tests.plans.plan_evidence import SMALL, UNMEASURED, plan, put_plan, query
 
 HOSTILE = "::error::pwn @everyone #1 <script>alert(1)</script> `x` | ![i](https://e.org) ##[stop]"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,6 +49,24 @@ def test_text(changed: Evidence) -> None:
     assert re.search(r"new records \(two-[0-9a-f]{12}\.json\)", result.out)
     assert "measured gemm on a100_80g" in result.out
     assert max(map(len, result.out.splitlines())) <= 100
+
+
+def test_queries_of_plans_are_asked_whatever_changed(evidence: Evidence) -> None:
+    put_plan(evidence, plan(query("known", SMALL), query("new", UNMEASURED)))
+    bad = {**plan(query("x", {**SMALL, "dtype": "float99"})), "name": "bad"}
+    put_plan(evidence, bad, "pipelines/plans/bad.yaml")
+    evidence.commit("plans")
+    evidence.add_gemm("two", [(3000, 10240, 8192, 9.0, 0.1, 20)])
+    evidence.commit("what a plan asks for")
+    result = evidence.perfdb("diff", "HEAD~1..HEAD", "--json", "--queries", "2")
+    data = envelope(result)["data"]
+    assert (data["impact"]["asked"], data["impact"]["from_plans"]) == (2, 2)
+    (change,) = data["impact"]["changes"]
+    assert (change["name"], change["origin"]) == ("step/new", "plan")
+    assert {"value", "method", "source"} <= set(change["changed"])
+    (message,) = (m for m in envelope(result)["messages"] if m["level"] == "warning")
+    assert message["code"] == "bad-plan-query"
+    assert message["text"].startswith("plan bad is left out: ")
 
 
 def test_json(changed: Evidence) -> None:

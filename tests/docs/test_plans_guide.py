@@ -12,7 +12,7 @@ from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.plan import Plan
 from perfdb_git.operations.stage_queries import query_faults
 from perfdb_git.plans.compare import Reason
-from perfdb_git.plans.tracked import tracked_queries
+from perfdb_git.plans.tracked import plan_names, tracked_queries
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/plans.md").read_text(encoding="utf-8")
@@ -35,8 +35,8 @@ def test_the_guide_names_every_reason() -> None:
 
 def test_shipped_plans_can_be_asked(tmp_path: Path) -> None:
     snapshot = PerformanceDatabase.open(ROOT, cache_directory=tmp_path).worktree()
-    tracked = tracked_queries(snapshot)
-    plans = {query.plan for query in tracked}
+    plans = set(plan_names(snapshot))
+    tracked = [query for name in plans for query in tracked_queries(snapshot, name)]
     assert plans == {"llama-2-70b-decode-64-a100", "llama-2-70b-decode-100-a100"}
     # Eighty layers, with two norms, two additions and two all-reduces in each.
     assert {query.multiplicity for query in tracked} == {80, 160}

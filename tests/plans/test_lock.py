@@ -13,7 +13,7 @@ from perfdb_git.model.plan import PlanQuery
 from perfdb_git.plans.composing import AnsweredQuery, compose_sum
 from perfdb_git.plans.lock import lock_bytes, lock_plan
 from perfdb_git.plans.resolving import ResolvedPlan, resolve_plan
-from perfdb_git.plans.tracked import tracked_queries
+from perfdb_git.plans.tracked import plan_names, tracked_queries
 from perfdb_git.storage.plan_documents import read_plan_lock
 from tests.cli.evidence import Evidence
 from tests.plans.plan_evidence import (
@@ -164,7 +164,9 @@ def test_tracked_queries_are_those_of_all_plans(evidence: Evidence) -> None:
     other = {**plan(query("only", UNKNOWN, required=False)), "name": "other", "policy": "default"}
     put_plan(evidence, other, "pipelines/plans/other.yaml")
     evidence.commit("two plans")
-    tracked = tracked_queries(snapshot(evidence))
+    now = snapshot(evidence)
+    assert plan_names(now) == ("other", "step")
+    tracked = [item for name in plan_names(now) for item in tracked_queries(now, name)]
     assert [(item.plan, item.name, item.multiplicity, item.policy) for item in tracked] == [
         ("other", "only", 1, "default"),
         ("step", "small", 3, None),
