@@ -14,6 +14,7 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore, Violation
 from perfdb_git.formats.strict_json import read_json, read_json_rows
 from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.gates import Gates
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
@@ -242,6 +243,13 @@ class CheckedSnapshot:
         """The vocabulary, or None where there is no valid one."""
         for document in self.documents("vocabulary"):
             return document.as_model(Vocabulary)
+        return None
+
+    @cached_property
+    def gates(self) -> Gates | None:
+        """The gates, or None where there are no valid ones."""
+        for document in self.documents("gates"):
+            return document.as_model(Gates)
         return None
 
     @cached_property

@@ -67,16 +67,9 @@ def judged_validations(snapshot: CheckedSnapshot) -> Iterator[JudgedValidation]:
             yield JudgedValidation(path=document.path, validation=validation)
 
 
-def gates_of(snapshot: CheckedSnapshot) -> Gates | None:
-    """Return the gates of a snapshot, or None where there are no valid ones."""
-    for document in snapshot.documents("gates"):
-        return document.as_model(Gates)
-    return None
-
-
 def judge_gates(snapshot: CheckedSnapshot) -> Iterator[Finding]:
     """Yield what is wrong with the gates, and what does not pass them."""
-    gates = gates_of(snapshot)
+    gates = snapshot.gates
     if gates is None:
         return
     yield from _document_findings(snapshot, gates)
@@ -94,11 +87,10 @@ def judge_gates_of_change(base: CheckedSnapshot, head: CheckedSnapshot) -> Itera
     head : CheckedSnapshot
         What is proposed.
     """
-    before, after = gates_of(base), gates_of(head)
-    if after is not None:
-        yield from _document_findings(head, after)
-    yield from loosened(before, after)
-    gates = before or after
+    if head.gates is not None:
+        yield from _document_findings(head, head.gates)
+    yield from loosened(base.gates, head.gates)
+    gates = base.gates or head.gates
     if gates is not None:
         yield from gate_findings(gates, judged_revisions(head))
         yield from validation_gate_findings(gates, judged_validations(head))
