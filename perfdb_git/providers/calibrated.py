@@ -188,13 +188,14 @@ class CalibratedProvider:
         return Explanation(provider=self.name, revision=self.revision, steps=tuple(steps))
 
     def _answer(self, query: CostQuery) -> _Answer | Unanswered:
-        if self._memo is None or self._memo[0] is not query:
+        memo = self._memo
+        if memo is None or memo[0] is not query:
             try:
                 found = self._find(query)
             except InvalidInputError as error:
                 found = Unanswered(code=error.code, reason=error.message)
-            self._memo = (query, found)
-        return self._memo[1]
+            memo = self._memo = (query, found)
+        return memo[1]
 
     def _find(self, query: CostQuery) -> _Answer | Unanswered:
         choice = self._choice(query)

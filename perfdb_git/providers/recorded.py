@@ -259,22 +259,25 @@ class RecordedProvider:
         return known
 
     def _match(self, query: CostQuery) -> Match:
-        if self._memo is None or self._memo[0] is not query:
+        # Read once: another thread that asks the same resolver may replace it.
+        memo = self._memo
+        if memo is None or memo[0] is not query:
             coordinates = query.coordinates()
             match = self._matcher.match(coordinates, self._possible_sets(query, coordinates))
             if query.deployment.device is None:
                 match = _with_devices(match)
-            self._memo = (query, match)
-        return self._memo[1]
+            memo = self._memo = (query, match)
+        return memo[1]
 
     def _answer(self, query: CostQuery) -> PooledRecords:
-        if self._answers is None or self._answers[0] is not query:
+        memo = self._answers
+        if memo is None or memo[0] is not query:
             match = self._match(query)
             answer = pool_records(self._evidence, match, self._policy.interval.level)
             if self.method == "simulated":
                 answer = answer.only(self._verdict(match).responses)
-            self._answers = (query, answer)
-        return self._answers[1]
+            memo = self._answers = (query, answer)
+        return memo[1]
 
     def _verdict(self, match: Match) -> SimulatorVerdict:
         """Judge simulated records by their validations; measured ones stand for themselves."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from threading import Lock
 
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.storage.documents import DecodedDocuments
@@ -37,6 +38,7 @@ class SharedReads:
         self.documents: DecodedDocuments = {}
         self._most_bytes = most_bytes
         self._bytes = 0
+        self._lock = Lock()
         self._stated: OrderedDict[str, StatedRecordSet] = OrderedDict()
 
     def stated(self, blob: str, read: Callable[[], StatedRecordSet]) -> StatedRecordSet:
@@ -49,13 +51,17 @@ class SharedReads:
         read : callable
             Reads the file.
         """
-        known = self._stated.get(blob)
-        if known is not None:
-            self._stated.move_to_end(blob)
-            return known
-        found = self._stated[blob] = read()
-        self._bytes += found.size
-        # The newest stays, however large it is: it is in use.
-        while self._bytes > self._most_bytes and len(self._stated) > 1:
-            self._bytes -= self._stated.popitem(last=False)[1].size
+        with self._lock:
+            known = self._stated.get(blob)
+            if known is not None:
+                self._stated.move_to_end(blob)
+                return known
+        found = read()
+        with self._lock:
+            if blob not in self._stated:
+                self._stated[blob] = found
+                self._bytes += found.size
+            # The newest stays, however large it is: it is in use.
+            while self._bytes > self._most_bytes and len(self._stated) > 1:
+                self._bytes -= self._stated.popitem(last=False)[1].size
         return found

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from perfdb_git.errors import (
     InvalidInputError,
-    PerfdbError,
     RepositoryUnavailableError,
     UsageError,
 )
@@ -22,13 +21,14 @@ from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
 from perfdb_git.storage.cache_directory import CacheDirectory
-from perfdb_git.storage.catalogue import CatalogueEntry, SeriesSummary
+from perfdb_git.storage.catalogue import SeriesSummary
 from perfdb_git.storage.documents import DocumentCache, StoredDocument
 from perfdb_git.storage.index import EvidenceIndex, Progress
-from perfdb_git.storage.record_sets import IndexedRecordSet, StatedRecordSet
+from perfdb_git.storage.record_sets import IndexedRecordSet
 from perfdb_git.storage.segments import split_record_set
 from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.sources import ObjectSource, SourceFile
+from perfdb_git.storage.verified_rows import verified_rows
 
 T = TypeVar("T")
 
@@ -204,11 +204,7 @@ class EvidenceSnapshot:
             If the object cannot be read.
         """
         entry = self._view(record_set.sha256).entry
-        stated = self._shared.stated(entry.blob, lambda: self._stated(entry))
-        cells = stated.rows(rows)
-        if stated.sha256 != entry.sha256 or not self._agrees(entry, stated, cells, rows):
-            raise self._index.reject(entry)
-        return [VerifiedRow(record_set=entry.sha256, row=row, cells=cells[row]) for row in rows]
+        return verified_rows(self._index, self._shared, self.source, entry, rows)
 
     def record_set_documents(
         self, device: str, operation: str
@@ -243,32 +239,6 @@ class EvidenceSnapshot:
     def _view(self, sha256: str) -> IndexedRecordSet:
         fresh = self._views_generation == self._index.generation
         return (self._by_address.get(sha256) if fresh else None) or self.find_record_set(sha256)
-
-    def _stated(self, entry: CatalogueEntry) -> StatedRecordSet:
-        blob = self.source.read(SourceFile(entry.path, entry.blob))
-        return StatedRecordSet(blob, document=entry.path)
-
-    def _agrees(
-        self,
-        entry: CatalogueEntry,
-        stated: StatedRecordSet,
-        cells: Mapping[int, tuple[Any, ...]],
-        rows: Sequence[int],
-    ) -> bool:
-        if stated.row_count != entry.row_count or stated.header != entry.header:
-            return False
-        if not all(0 <= row < entry.row_count for row in rows):
-            raise PerfdbError(
-                f"{entry.path} has {entry.row_count} rows, asked for {list(rows)}",
-                code="row-out-of-range",
-            )
-        return self._index.with_segment(
-            entry,
-            lambda segment: (
-                segment.header == stated.header
-                and all(segment.states(row, cells[row]) for row in rows)
-            ),
-        )
 
     # --- documents ---
 

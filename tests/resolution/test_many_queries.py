@@ -1,11 +1,14 @@
 """Many questions to one snapshot have the answers that each has when asked alone."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase
 from perfdb_git.model.values import Scalar
 from perfdb_git.resolution.composition import ResolverParts, compose_resolver
+from perfdb_git.storage.record_sets import StatedRecordSet
+from perfdb_git.storage.shared_reads import SharedReads
 from tests.resolution.conftest import EvidenceRepository
 
 
@@ -82,3 +85,37 @@ def test_snapshots_of_one_database_share_what_they_read(repository: EvidenceRepo
             query = snapshot.query({**values, "m": m})
             alone = repository.at(snapshot.commit or "").resolve(query)
             assert snapshot.resolve(query) == alone
+
+
+def test_files_are_kept_up_to_a_bound() -> None:
+    def stated(name: str) -> StatedRecordSet:
+        return StatedRecordSet(f'{{"rows": [], "name": "{name}"}}'.encode(), document=name)
+
+    reads: list[str] = []
+
+    def ask(shared: SharedReads, name: str) -> None:
+        def read() -> StatedRecordSet:
+            reads.append(name)
+            return stated(name)
+
+        assert shared.stated(name, read).header == {"name": name}
+
+    shared = SharedReads(most_bytes=2 * stated("a").size)
+    for name in "abacab":
+        ask(shared, name)
+    # At the third file the one asked for longest ago goes: b, which is then read again.
+    assert reads == ["a", "b", "c", "b"]
+    tiny = SharedReads(most_bytes=1)
+    ask(tiny, "x")
+    ask(tiny, "x")
+    assert reads[4:] == ["x"]
+
+
+def test_threads_may_share_a_snapshot(repository: EvidenceRepository) -> None:
+    filled(repository)
+    snapshot = repository.at()
+    queries = [snapshot.query(values) for values in questions()]
+    expected = [repository.at().resolve(query) for query in queries[:20]]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(snapshot.resolve, queries[:20] * 5))
+    assert found == expected * 5
