@@ -79,8 +79,13 @@ class _Axis:
         """Return round values within the axis: 1, 2 and 5 of a decade where there is room."""
         decades = range(math.floor(self.low), math.ceil(self.high) + 1)
         for steps in ((1, 2, 5), (1, 3), (1,)):
-            values = [step * 10.0**decade for decade in decades for step in steps]
-            inside = [v for v in values if self.low <= math.log10(v) <= self.high]
+            # As text, so that 5e-324 and 1e308 need no power of ten beyond what a float holds.
+            values = [float(f"{step}e{decade}") for decade in decades for step in steps]
+            inside = [
+                value
+                for value in values
+                if 0 < value < math.inf and self.low <= math.log10(value) <= self.high
+            ]
             if len(inside) <= _MOST_TICKS:
                 return inside
         return inside[:: -(-len(inside) // _MOST_TICKS)]
@@ -115,8 +120,9 @@ class _Plot:
         yield from self._legend()
         yield from self._grid()
         if scatter.with_equality:
-            low, high = 10**self._x.low, 10**self._x.high
-            yield self._line("equal", (low, low), (high, high))
+            # Both axes have one range, so the line runs from corner to corner.
+            ends = f'x1="{_LEFT}" y1="{_HEIGHT - _BOTTOM}" x2="{_WIDTH - _RIGHT}" y2="{_TOP}"'
+            yield f'<line class="equal" {ends}/>'
         for place, item in enumerate(scatter.sets):
             yield from self._dots(item, self._colour(place))
         yield "</svg>"
@@ -162,10 +168,6 @@ class _Plot:
             place = f'cx="{self._x.place(x):.1f}" cy="{self._y.place(y):.1f}"'
             yield f'<circle {place} r="{_RADIUS}">{title}</circle>'
         yield "</g>"
-
-    def _line(self, name: str, start: tuple[float, float], end: tuple[float, float]) -> str:
-        (x1, y1), (x2, y2) = ((self._x.place(x), self._y.place(y)) for x, y in (start, end))
-        return f'<line class="{name}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
 def _text(text: str) -> str:

@@ -9,6 +9,7 @@ from perfdb_git.reports.escaping import (
     for_terminal,
     for_workflow_message,
     for_workflow_property,
+    without_commands,
 )
 
 
@@ -63,3 +64,13 @@ def test_workflow_commands() -> None:
     escaped = "100%25\\x0d%0A::set-output name=a::b,c:d\\x1b"
     assert for_workflow_message(text) == escaped
     assert for_workflow_property("a,b:c%") == "a%2Cb%3Ac%25"
+
+
+@pytest.mark.parametrize(
+    "text", ["::error::x", ":::warning::", "a ::set-env x", "##[stop]", "###[x]"]
+)
+def test_no_workflow_command_can_begin(text: str) -> None:
+    safe = without_commands(text)
+    assert "::" not in safe
+    assert "##[" not in safe
+    assert without_commands("a: b # c [d]") == "a: b # c [d]"
