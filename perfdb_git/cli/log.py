@@ -13,7 +13,12 @@ from perfdb_git.cli.options import (
     snapshot_messages,
 )
 from perfdb_git.cli.questions import Question, question_options
-from perfdb_git.database import DEFAULT_REVISION, PerformanceDatabase, PolicyInForce
+from perfdb_git.database import (
+    DEFAULT_POLICY,
+    DEFAULT_REVISION,
+    PerformanceDatabase,
+    PolicyInForce,
+)
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.result import Message
@@ -24,6 +29,9 @@ from perfdb_git.resolution.admission import Admission
 from perfdb_git.review.history import AnswerHistorian, AnswerHistory
 from perfdb_git.review.origins import EvidenceOrigin, answer_origins
 from perfdb_git.review.tracked import TrackedQuery
+
+_EXTERNAL = "external-policy"
+"""Name that a policy from outside is asked for under; its own is none of a snapshot's."""
 
 _HELP = """Show at which commits the answer to a question changed, and through what.
 
@@ -67,11 +75,12 @@ def log(
         snapshot = database.at(revision or DEFAULT_REVISION)
         query, policy = question.query(snapshot), question.policy(snapshot)
         tracked = TrackedQuery(name="question", origin="plan", query=query)
+        external = _external(policy)
         historian = AnswerHistorian(
             database,
             tracked,
-            policy=policy.policy.name,
-            external=_external(policy),
+            policy=_EXTERNAL if external else question.policy_name or DEFAULT_POLICY,
+            external=external,
             ages_matter=_ages_matter(policy, query),
             progress=walking,
         )
@@ -96,7 +105,7 @@ def _external(policy: PolicyInForce) -> dict[str, Policy]:
     """Return a policy from outside, which judges every commit alike."""
     if policy.reference.origin == "snapshot":
         return {}
-    return {policy.policy.name: policy.policy}
+    return {_EXTERNAL: policy.policy}
 
 
 def _ages_matter(policy: PolicyInForce, query: CostQuery) -> bool:

@@ -63,20 +63,31 @@ def sample_queries(
     vocabulary = comparison.head.asked.vocabulary
     if vocabulary is None:
         return ()
-    subjects = _subjects(comparison, policy)
+    subjects = _subjects(comparison, touched, policy)
     found: list[TrackedQuery] = []
     for place, subject in enumerate(subjects):
-        share = (limit - len(found)) // (len(subjects) - place)
+        # Rounded up: where there are more subjects than queries, the first ones get one each.
+        share = -(-(limit - len(found)) // (len(subjects) - place))
         rows = _focus(comparison, touched, subject, vocabulary)
         found += _sample(subject, rows, vocabulary, share)
     return tuple(found)
 
 
-def _subjects(comparison: InputComparison, policy: str) -> list[Subject]:
-    """Return every operation and device with records whose answers can differ."""
+def _subjects(
+    comparison: InputComparison, touched: Sequence[TouchedSeries], policy: str
+) -> list[Subject]:
+    """Return every operation and device with records whose answers can differ.
+
+    Those whose records differ come first.
+    """
     sides = (comparison.base.asked.snapshot, comparison.head.asked.snapshot)
-    found = {(key.device, key.operation) for side in sides for key in side.evidence.series_keys()}
-    subjects = (Subject(operation=operation, device=device) for device, operation in sorted(found))
+    all_keys = [key for side in sides for key in side.evidence.series_keys()]
+    records_differ = {(series.key.device, series.key.operation) for series in touched}
+    found = sorted(
+        {(key.device, key.operation) for key in all_keys},
+        key=lambda pair: (pair not in records_differ, pair),
+    )
+    subjects = (Subject(operation=operation, device=device) for device, operation in found)
     return [subject for subject in subjects if comparison.differing(subject, policy)]
 
 

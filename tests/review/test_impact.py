@@ -229,6 +229,8 @@ def test_the_bound_holds(changes: Changes) -> None:
     for bound in (0, 1, 7, 200):
         assert changes.review(queries=bound).impact.asked <= bound
     assert changes.review(queries=200).impact.asked > 100
+    few = changes.review(queries=2).impact
+    assert {change.query["device"] for change in few.changes} == {"a100_80g", "h100_80g"}
     assert changes.review(ASKED, queries=7).impact.asked == 7
 
 
