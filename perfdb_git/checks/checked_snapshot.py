@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from perfdb_git.checks.folders import FALLBACK_PATHS, ROOTS, SCHEMA_KIND, Place, place_of
 from perfdb_git.errors import InvalidInputError
@@ -142,15 +142,24 @@ class CheckedDocument:
 class RecordSetFacts:
     """What is kept of a record set once its rows are dropped.
 
-    ``row_count`` and ``header`` are None where the file is not valid; ``observations`` is the
-    digest of what its rows say, whatever the rest of the header; None where they say nothing.
+    ``row_count``, ``environment`` and ``device`` are None where the file is not valid;
+    ``observations`` is the digest of what its rows say, whatever the rest of the header; None
+    where they say nothing, or were not read.
     """
 
     path: str
     sha256: str
     row_count: int | None
-    header: RecordSetHeader | None
+    environment: str | None
+    device: str | None
     observations: str | None
+
+
+class KnownRecordSets(Protocol):
+    """Record sets that were read before, such as those of the base of a pull request."""
+
+    def facts(self, file: SourceFile) -> RecordSetFacts | None:
+        """Return what is known of a file's content, or None where it has to be read."""
 
 
 class CheckedSnapshot:
@@ -169,6 +178,8 @@ class CheckedSnapshot:
         leaves those unjudged.
     progress : callable or None
         Called while such figures are worked out: revisions done, all of them, and the path.
+    known : KnownRecordSets or None
+        Saves reading record sets of which only the facts are wanted.
     """
 
     def __init__(
@@ -179,10 +190,12 @@ class CheckedSnapshot:
         history: ProfileHistory | None = None,
         evidence: EvidenceSnapshot | None = None,
         progress: Progress | None = None,
+        known: KnownRecordSets | None = None,
     ) -> None:
         self.progress = progress
         self.history = history
         self.evidence = evidence
+        self._known = known
         self.schemas = SchemaStore() if schemas is None else schemas
         self._source = source
         self._kept: dict[str, CheckedDocument] = {}
@@ -235,7 +248,11 @@ class CheckedSnapshot:
         """What is known of every readable record set, sorted by path."""
         for file in self.files:
             if _kind(file.path) == RECORD_SET and file.path not in self._facts:
-                self.document(file)
+                known = None if self._known is None else self._known.facts(file)
+                if known is None:
+                    self.document(file)
+                else:
+                    self._facts[file.path] = known
         return tuple(self._facts[path] for path in sorted(self._facts))
 
     @cached_property
@@ -309,7 +326,8 @@ def _facts(document: CheckedDocument) -> RecordSetFacts:
         path=document.path,
         sha256=document.sha256,
         row_count=None if header is None else len(document.value["rows"]),
-        header=header,
+        environment=None if header is None else header.environment,
+        device=None if header is None else header.device,
         observations=None if header is None else _observations(header, document.columns),
     )
 

@@ -55,19 +55,19 @@ def judge_environments(snapshot: CheckedSnapshot) -> Iterator[Finding]:
     """Yield record sets whose manifest is absent or describes another device."""
     devices = _manifest_devices(snapshot)
     for facts in snapshot.record_sets:
-        if facts.header is None:
+        if facts.environment is None:
             continue
-        path = layout.manifest_path(facts.header.environment)
+        path = layout.manifest_path(facts.environment)
         if path not in snapshot.paths:
             if snapshot.is_walked(layout.MANIFESTS):
                 message = f"there is no {path}"
                 yield UNKNOWN_MANIFEST.broken(facts.path, message, pointer="/environment")
             continue
         device = devices.get(path)
-        if device is not None and device != facts.header.device:
+        if device is not None and device != facts.device:
             yield ENVIRONMENT_DIFFERS.broken(
                 facts.path,
-                f"the rows ran on {facts.header.device!r}, {path} describes {device!r}",
+                f"the rows ran on {facts.device!r}, {path} describes {device!r}",
                 pointer="/environment",
             )
 

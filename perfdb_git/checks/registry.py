@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from perfdb_git.checks.calibrated_profile_checks import CALIBRATED_PROFILES
 from perfdb_git.checks.calibration_checks import CALIBRATIONS
+from perfdb_git.checks.change import Change, ReviewBase
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.document_checks import (
     CANONICAL_BYTES,
@@ -17,6 +18,7 @@ from perfdb_git.checks.document_checks import (
     SCHEMA_COPIES,
     SCHEMAS,
 )
+from perfdb_git.checks.existing_evidence import ExistingEvidence
 from perfdb_git.checks.figure_checks import CALIBRATION_FIGURES, figure_findings
 from perfdb_git.checks.gate_checks import GATES
 from perfdb_git.checks.layout_checks import LAYOUT
@@ -76,8 +78,9 @@ def run_checks(
     schemas: SchemaStore | None = None,
     history: ProfileHistory | None = None,
     evidence: EvidenceSnapshot | None = None,
+    base: ReviewBase | None = None,
 ) -> tuple[Finding, ...]:
-    """Check the evidence of a snapshot.
+    """Check the evidence of a snapshot, or what it changes.
 
     Parameters
     ----------
@@ -97,6 +100,9 @@ def run_checks(
     evidence : EvidenceSnapshot or None
         The same snapshot with its index and cache, so that figures of calibrations are worked out
         again; None leaves them unjudged.
+    base : ReviewBase or None
+        What the snapshot is a change of: documents that the merge base has byte for byte are then
+        not judged again one by one, and checks of the change itself run too.
 
     Returns
     -------
@@ -111,13 +117,24 @@ def run_checks(
         If an object of the snapshot cannot be read here.
     """
     _require_known((*select, *ignore))
-    snapshot = CheckedSnapshot(
-        source, schemas=schemas, history=history, evidence=evidence, progress=progress
+    store = SchemaStore() if schemas is None else schemas
+    existing = None if base is None else ExistingEvidence(base.tip)
+    head = CheckedSnapshot(
+        source,
+        schemas=store,
+        history=history,
+        known=existing,
+        evidence=evidence,
+        progress=progress,
     )
+    change = None
+    if base is not None and existing is not None:
+        merge_base = CheckedSnapshot(base.merge_base, schemas=store, known=existing)
+        change = Change(base=merge_base, head=head, existing=existing)
     chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
     findings: list[Finding] = []
     with _no_garbage_collection():
-        for check, finding in _found(snapshot, chosen, progress):
+        for check, finding in _found(head, change, chosen, progress):
             names = (check.id, finding.code)
             if (not select or any(n in select for n in names)) and finding.code not in ignore:
                 findings.append(finding)
@@ -147,21 +164,27 @@ def check_calibrations(
 
 
 def _found(
-    snapshot: CheckedSnapshot, checks: Collection[Check], progress: Progress | None
+    head: CheckedSnapshot,
+    change: Change | None,
+    checks: Collection[Check],
+    progress: Progress | None,
 ) -> Iterator[tuple[Check, Finding]]:
     by_document = [check for check in checks if check.judge_document is not None]
-    files = snapshot.files if by_document else ()
-    for done, file in enumerate(files, start=1):
-        document = snapshot.document(file)
+    files = head.files if change is None else change.judged_files
+    for done, file in enumerate(files if by_document else (), start=1):
+        document = head.document(file)
         for check in by_document:
             assert check.judge_document is not None
-            for finding in check.judge_document(snapshot, document):
+            for finding in check.judge_document(head, document):
                 yield check, finding
         if progress is not None:
             progress(done, len(files), file.path)
     for check in checks:
-        if check.judge_snapshot is not None:
-            for finding in check.judge_snapshot(snapshot):
+        if change is not None and check.judge_change is not None:
+            for finding in check.judge_change(change):
+                yield check, finding
+        elif check.judge_snapshot is not None:
+            for finding in check.judge_snapshot(head):
                 yield check, finding
 
 

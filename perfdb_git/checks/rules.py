@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from perfdb_git.checks.change import Change
 from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
 from perfdb_git.model.findings import Finding
 
@@ -49,10 +50,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A pure function over a snapshot; ``judge_document`` looks at one document alone.
+    """A pure function over a snapshot, or over a change from one snapshot to another.
 
-    The two kinds are apart so that all checks of one document run while it is in memory: rows of
-    large record sets are read once, and dropped before the next set is read.
+    ``judge_document`` looks at one document alone: all checks of one document run while it is in
+    memory, so rows of large record sets are read once, and dropped before the next set is read.
+    ``judge_snapshot`` looks at a whole snapshot. ``judge_change`` sees the merge base as well; it
+    runs only where a base is known, and there takes the place of ``judge_snapshot``.
     """
 
     id: str
@@ -60,6 +63,7 @@ class Check:
     rules: tuple[Rule, ...]
     judge_document: Callable[[CheckedSnapshot, CheckedDocument], Iterable[Finding]] | None = None
     judge_snapshot: Callable[[CheckedSnapshot], Iterable[Finding]] | None = None
+    judge_change: Callable[[Change], Iterable[Finding]] | None = None
 
     @property
     def names(self) -> frozenset[str]:

@@ -20,10 +20,11 @@ _OTHER = b"0"
 
 
 class SourceFile(NamedTuple):
-    """A regular file: its path in the repository and the id of its content."""
+    """A regular file: its path in the repository, the id of its content, and its mode."""
 
     path: str
     id: str
+    mode: int = 0o100644
 
 
 class ObjectSource(Protocol):
@@ -95,7 +96,7 @@ class GitSource:
         if tree is None:
             return ()
         walk = self._store.walk(tree, limits=self._limits, prefix=path)
-        return tuple([SourceFile(file.path, file.id) for file in walk])
+        return tuple([SourceFile(file.path, file.id, file.mode) for file in walk])
 
     def read(self, file: SourceFile) -> bytes:
         """Return a file's content, whose hash Git has verified."""
@@ -209,7 +210,7 @@ class WorktreeSource:
                     below[name] = self._files[here]
             else:
                 child = _object_id(b"blob", self._content(here))
-                below[name] = (SourceFile(here, child),)
+                below[name] = (SourceFile(here, child, accepted.mode),)
             if child is not None:
                 entries.append((mode, name, bytes.fromhex(child)))
         tree = _object_id(b"tree", write_tree(entries)) if entries else None
