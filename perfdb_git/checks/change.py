@@ -6,17 +6,23 @@ since is no part of either; it is met in `Change.existing`, the tip of the base 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from perfdb_git.checks.checked_snapshot import RECORD_SET, CheckedDocument, CheckedSnapshot
+from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
 from perfdb_git.checks.existing_evidence import ExistingEvidence
 from perfdb_git.checks.folders import place_of
 from perfdb_git.checks.vocabulary_meaning import meaning_changes
+from perfdb_git.database import DEFAULT_POLICY
+from perfdb_git.model.policy import Policy
+from perfdb_git.model.records import Retraction
+from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.storage import layout
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import ObjectSource, SourceFile
+
+_MAX_ROW_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +66,11 @@ class Change:
         self.base = base
         self.head = head
         self.existing = existing
+        self._profiles: dict[str, SystemProfile | None] = {}
 
     @cached_property
     def files(self) -> tuple[ChangedFile, ...]:
-        """Every path that differs, sorted; a folder that cannot be walked at the head has none."""
+        """Every path that differs, sorted; all of a folder that the head's walk refuses differ."""
         before = {file.path: file for file in self.base.files}
         after = {file.path: file for file in self.head.files}
         return tuple(
@@ -72,17 +79,17 @@ class Change:
             if before.get(path) != after.get(path)
         )
 
+    @cached_property
+    def additions(self) -> frozenset[SourceFile]:
+        """The head's files whose content is new at their path."""
+        return frozenset(c.new for c in self.files if c.is_new_content and c.new is not None)
+
     def new_documents(self, kind: str) -> Iterator[CheckedDocument]:
         """Yield the head's documents of a kind whose content is new there, sorted by path."""
-        for changed in self.files:
-            place = place_of(changed.path)
-            if changed.is_new_content and place is not None and place.kind == kind:
-                assert changed.new is not None
-                yield self.head.document(changed.new)
-
-    def new_record_sets(self) -> Iterator[CheckedDocument]:
-        """Yield the record sets that the head adds or alters; each one's rows are dropped next."""
-        yield from self.new_documents(RECORD_SET)
+        for file in sorted(self.additions, key=lambda file: file.path.encode()):
+            place = place_of(file.path)
+            if place is not None and place.kind == kind:
+                yield self.head.document(file)
 
     @cached_property
     def judged_files(self) -> tuple[SourceFile, ...]:
@@ -108,3 +115,52 @@ class Change:
         if self.base.vocabulary is None:
             return True
         return bool(meaning_changes(self.base.vocabulary, self.head.vocabulary))
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        """The default policy of the merge base, or the head's where the base has none."""
+        return _default_policy(self.base) or _default_policy(self.head)
+
+    def system_profile(self, device: str) -> SystemProfile | None:
+        """Return the profile that the merge base's policy selects for a device.
+
+        A device that the merge base knows no profile of is judged by the head's.
+        """
+        if device not in self._profiles:
+            found = _selected_profile(self.base, device)
+            self._profiles[device] = found or _selected_profile(self.head, device)
+        return self._profiles[device]
+
+    @cached_property
+    def retracted(self) -> Mapping[str, frozenset[int] | None]:
+        """Retracted rows at the head by record set; None stands for all of its rows."""
+        found: dict[str, frozenset[int] | None] = {}
+        for document in self.head.documents("retraction"):
+            retraction = document.as_model(Retraction)
+            if retraction is None:
+                continue
+            sha256, _, row = retraction.target.partition("#")
+            before = found.get(sha256, frozenset())
+            # A longer number is no row of any file, and reading it could take long.
+            if not row or before is None:
+                found[sha256] = None
+            elif len(row) <= _MAX_ROW_DIGITS:
+                found[sha256] = before | {int(row)}
+        return found
+
+
+def _default_policy(snapshot: CheckedSnapshot) -> Policy | None:
+    for document in snapshot.documents("policy"):
+        if document.path == layout.policy_path(DEFAULT_POLICY):
+            return document.as_model(Policy)
+    return None
+
+
+def _selected_profile(snapshot: CheckedSnapshot, device: str) -> SystemProfile | None:
+    policy = _default_policy(snapshot)
+    name = None if policy is None else policy.system_profiles.get(device)
+    paths = () if name is None else layout.system_profile_paths(name)
+    for document in snapshot.documents("system-profile"):
+        if document.path in paths:
+            return document.as_model(SystemProfile)
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -142,7 +143,7 @@ class CheckedDocument:
 class RecordSetFacts:
     """What is kept of a record set once its rows are dropped.
 
-    ``row_count``, ``environment`` and ``device`` are None where the file is not valid;
+    ``row_count``, ``environment``, ``device`` and ``operation`` are None for an invalid file;
     ``observations`` is the digest of what its rows say, whatever the rest of the header; None
     where they say nothing, or were not read.
     """
@@ -152,6 +153,7 @@ class RecordSetFacts:
     row_count: int | None
     environment: str | None
     device: str | None
+    operation: str | None
     observations: str | None
 
 
@@ -203,6 +205,11 @@ class CheckedSnapshot:
         self._facts: dict[str, RecordSetFacts] = {}
 
     @property
+    def commit(self) -> str | None:
+        """Full commit id, or None for uncommitted files."""
+        return self._source.commit
+
+    @property
     def files(self) -> tuple[SourceFile, ...]:
         """Every file of the evidence folders that a strict walk reaches, sorted by path."""
         return self._walked[0]
@@ -220,6 +227,11 @@ class CheckedSnapshot:
     def paths(self) -> frozenset[str]:
         """The paths of all files."""
         return frozenset(file.path for file in self.files)
+
+    @cached_property
+    def schema_paths(self) -> frozenset[str]:
+        """The paths of the snapshot's own copies of schemas."""
+        return frozenset(path for path in self.paths if path.startswith(f"{layout.SCHEMAS}/"))
 
     def document(self, file: SourceFile) -> CheckedDocument:
         """Return a file as a document; the rows of only the latest record set are kept."""
@@ -321,31 +333,43 @@ def _kind(path: str) -> str | None:
 
 
 def _facts(document: CheckedDocument) -> RecordSetFacts:
-    header = document.header
+    header, columns = document.header, document.columns
     return RecordSetFacts(
         path=document.path,
         sha256=document.sha256,
         row_count=None if header is None else len(document.value["rows"]),
         environment=None if header is None else header.environment,
         device=None if header is None else header.device,
-        observations=None if header is None else _observations(header, document.columns),
+        operation=None if header is None else header.operation,
+        observations=None
+        if columns is None
+        else observations_digest(document.value["columns"], columns),
     )
 
 
-def _observations(header: RecordSetHeader, columns: list[ColumnData | None] | None) -> str | None:
-    """Digest of dimension and metric cells, or None where no metric has a value."""
+def observations_digest(
+    columns: Sequence[Mapping[str, Any]], cells: Sequence[ColumnData | None]
+) -> str | None:
+    """Return the digest of dimension and metric cells, or None where no metric has a value.
+
+    Parameters
+    ----------
+    columns : sequence of mapping
+        As the header's JSON states them.
+    cells : sequence of ColumnData or None
+        One entry a column.
+    """
     import numpy as np
 
-    if columns is None:
-        return None
     digest = hashlib.sha256()
     measured = False
-    for column, data in zip(header.columns, columns, strict=True):
+    for column, data in zip(columns, cells, strict=True):
         if data is None:
             continue
-        digest.update(f"{column.role} {column.name} {column.statistic} {column.unit}\n".encode())
+        facts = (column["role"], column["name"], column.get("statistic"), column.get("unit"))
+        digest.update(f"{' '.join(map(str, facts))}\n".encode())
         digest.update(data.values.tobytes())
         if data.offsets is not None:
             digest.update(data.offsets.tobytes())
-        measured |= column.role == "metric" and not bool(np.isnan(data.values).all())
+        measured |= column["role"] == "metric" and not bool(np.isnan(data.values).all())
     return digest.hexdigest() if measured else None

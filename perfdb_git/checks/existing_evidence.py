@@ -6,6 +6,7 @@ from functools import cached_property
 
 from perfdb_git.checks.checked_snapshot import RecordSetFacts
 from perfdb_git.errors import InvalidInputError
+from perfdb_git.model.records import SeriesKey
 from perfdb_git.storage.catalogue import CatalogueEntry
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import SourceFile
@@ -38,6 +39,10 @@ class ExistingEvidence:
         """Every record set of the base, each content once, sorted by series and path."""
         return self._catalogue[0]
 
+    def series(self, key: SeriesKey) -> tuple[CatalogueEntry, ...]:
+        """Return the record sets of one series, sorted by path."""
+        return self._by_series.get(key, ())
+
     def facts(self, file: SourceFile) -> RecordSetFacts | None:
         """Return what is known of a record set of these bytes, or None where the base has none."""
         entry = self._by_blob.get(file.id)
@@ -49,8 +54,16 @@ class ExistingEvidence:
             row_count=entry.row_count,
             environment=entry.header["environment"],
             device=entry.series.device,
+            operation=entry.series.operation,
             observations=None,
         )
+
+    @cached_property
+    def _by_series(self) -> dict[SeriesKey, tuple[CatalogueEntry, ...]]:
+        found: dict[SeriesKey, list[CatalogueEntry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.series, []).append(entry)
+        return {key: tuple(entries) for key, entries in found.items()}
 
     @cached_property
     def _by_blob(self) -> dict[str, CatalogueEntry]:

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from perfdb_git.checks.change import Change
 from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
 from perfdb_git.checks.folders import place_of
 from perfdb_git.checks.rules import Check, Rule
@@ -70,6 +71,12 @@ def judge_history(snapshot: CheckedSnapshot) -> Iterator[Finding]:
             f"earlier profiles cannot all be compared: {error.message}",
             remedy=error.remedy,
         )
+
+
+def judge_changed_profiles(change: Change) -> Iterator[Finding]:
+    """Yield what `judge_history` finds, where any profile changes at all."""
+    if any(file.path.startswith(f"{layout.PROFILES}/") for file in change.files):
+        yield from judge_history(change.head)
 
 
 def _documents(snapshot: CheckedSnapshot) -> list[CheckedDocument]:
@@ -179,4 +186,5 @@ PROFILE_HISTORY = Check(
     documentation="A changed profile has a new name or version.",
     rules=(CHANGED_PROFILE, HISTORY_INCOMPLETE),
     judge_snapshot=judge_history,
+    judge_change=judge_changed_profiles,
 )

@@ -1,4 +1,4 @@
-"""What documents say of each other: manifests that exist, targets that exist, no copies."""
+"""What documents say of each other: manifests that exist, targets that exist."""
 
 from __future__ import annotations
 
@@ -41,13 +41,6 @@ RETRACTED_TWICE = Rule(
     documentation="A record is retracted once.",
     remedy="keep the retraction with the better reason",
 )
-SAME_ROWS = Rule(
-    code="same-rows",
-    severity="warning",
-    documentation="No two record sets hold the same observations.",
-    remedy="retract one of them unless the runs really gave equal numbers",
-)
-
 _MAX_ROW_DIGITS = 18
 
 
@@ -125,21 +118,6 @@ def _missing(
         )
 
 
-def judge_copies(snapshot: CheckedSnapshot) -> Iterator[Finding]:
-    """Yield record sets whose dimensions and metrics another one has too."""
-    first: dict[str, str] = {}
-    for facts in snapshot.record_sets:
-        if facts.observations is None:
-            continue
-        if facts.observations in first:
-            yield SAME_ROWS.broken(
-                facts.path,
-                f"{facts.row_count} rows say the same as those of {first[facts.observations]}",
-                pointer="/rows",
-            )
-        first.setdefault(facts.observations, facts.path)
-
-
 REFERENCES = Check(
     id="references",
     documentation="What documents refer to exists.",
@@ -155,10 +133,4 @@ REFERENCES = Check(
         *judge_environments(snapshot),
         *judge_retractions(snapshot),
     ),
-)
-DUPLICATES = Check(
-    id="duplicates",
-    documentation="No observations are imported twice.",
-    rules=(SAME_ROWS,),
-    judge_snapshot=judge_copies,
 )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from perfdb_git.checks.append_only import APPEND_ONLY
 from perfdb_git.checks.calibrated_profile_checks import CALIBRATED_PROFILES
 from perfdb_git.checks.calibration_checks import CALIBRATIONS
 from perfdb_git.checks.change import Change, ReviewBase
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
+from perfdb_git.checks.conflicts import CONFLICTS
 from perfdb_git.checks.document_checks import (
     CANONICAL_BYTES,
     DIGESTS,
@@ -18,17 +20,21 @@ from perfdb_git.checks.document_checks import (
     SCHEMA_COPIES,
     SCHEMAS,
 )
+from perfdb_git.checks.duplicates import DUPLICATES
 from perfdb_git.checks.existing_evidence import ExistingEvidence
 from perfdb_git.checks.figure_checks import CALIBRATION_FIGURES, figure_findings
 from perfdb_git.checks.gate_checks import GATES
+from perfdb_git.checks.judge_changes import JUDGES
 from perfdb_git.checks.layout_checks import LAYOUT
+from perfdb_git.checks.physical_limits import PHYSICAL_LIMITS
 from perfdb_git.checks.plan_checks import PLAN_LOCKS, PLANS
 from perfdb_git.checks.policy_checks import POLICIES
 from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
 from perfdb_git.checks.profile_history_checks import PROFILE_HISTORY
 from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
-from perfdb_git.checks.references import DUPLICATES, REFERENCES
+from perfdb_git.checks.references import REFERENCES
 from perfdb_git.checks.rules import Check
+from perfdb_git.checks.source_labels import SOURCES
 from perfdb_git.checks.split_checks import SPLITS
 from perfdb_git.checks.timing_checks import PIPELINES, TIMING_PROFILES
 from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
@@ -63,6 +69,11 @@ CHECKS: tuple[Check, ...] = (
     PLAN_LOCKS,
     PROFILE_HISTORY,
     DUPLICATES,
+    APPEND_ONLY,
+    SOURCES,
+    CONFLICTS,
+    PHYSICAL_LIMITS,
+    JUDGES,
 )
 
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -169,23 +180,26 @@ def _found(
     checks: Collection[Check],
     progress: Progress | None,
 ) -> Iterator[tuple[Check, Finding]]:
-    by_document = [check for check in checks if check.judge_document is not None]
+    by_document = [check for check in checks if check.judge_document or check.judge_addition]
     files = head.files if change is None else change.judged_files
     for done, file in enumerate(files if by_document else (), start=1):
         document = head.document(file)
         for check in by_document:
-            assert check.judge_document is not None
-            for finding in check.judge_document(head, document):
-                yield check, finding
+            if check.judge_document is not None:
+                yield from _named(check, check.judge_document(head, document))
+            if change is not None and check.judge_addition and file in change.additions:
+                yield from _named(check, check.judge_addition(change, document))
         if progress is not None:
             progress(done, len(files), file.path)
     for check in checks:
         if change is not None and check.judge_change is not None:
-            for finding in check.judge_change(change):
-                yield check, finding
+            yield from _named(check, check.judge_change(change))
         elif check.judge_snapshot is not None:
-            for finding in check.judge_snapshot(head):
-                yield check, finding
+            yield from _named(check, check.judge_snapshot(head))
+
+
+def _named(check: Check, findings: Iterable[Finding]) -> Iterator[tuple[Check, Finding]]:
+    return ((check, finding) for finding in findings)
 
 
 def _is_wanted(check: Check, select: Collection[str], ignore: Collection[str]) -> bool:

@@ -54,8 +54,9 @@ class Check:
 
     ``judge_document`` looks at one document alone: all checks of one document run while it is in
     memory, so rows of large record sets are read once, and dropped before the next set is read.
-    ``judge_snapshot`` looks at a whole snapshot. ``judge_change`` sees the merge base as well; it
-    runs only where a base is known, and there takes the place of ``judge_snapshot``.
+    ``judge_snapshot`` looks at a whole snapshot. The other two run only where a base is known:
+    ``judge_addition`` looks at one document whose content the head adds, in memory as above, and
+    ``judge_change`` at the whole change, there in the place of ``judge_snapshot``.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Check:
     rules: tuple[Rule, ...]
     judge_document: Callable[[CheckedSnapshot, CheckedDocument], Iterable[Finding]] | None = None
     judge_snapshot: Callable[[CheckedSnapshot], Iterable[Finding]] | None = None
+    judge_addition: Callable[[Change, CheckedDocument], Iterable[Finding]] | None = None
     judge_change: Callable[[Change], Iterable[Finding]] | None = None
 
     @property

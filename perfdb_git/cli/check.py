@@ -7,6 +7,8 @@ from typing import Literal
 
 import click
 
+from perfdb_git.checks.change import ReviewBase
+from perfdb_git.checks.merge_base import merge_base
 from perfdb_git.checks.registry import run_checks
 from perfdb_git.cli.console import Console, write_out
 from perfdb_git.cli.options import (
@@ -15,26 +17,28 @@ from perfdb_git.cli.options import (
     reading_options,
     snapshot_messages,
 )
-from perfdb_git.database import DEFAULT_REVISION
+from perfdb_git.database import DEFAULT_REVISION, DatabaseSnapshot, PerformanceDatabase
 from perfdb_git.errors import RepositoryUnavailableError
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.findings import finding_lines, has_errors, workflow_commands
 from perfdb_git.storage.git import GitStore
+from perfdb_git.storage.index import Progress
 from perfdb_git.storage.profile_history import ProfileHistory
+from perfdb_git.storage.sources import GitSource
 
 _HELP = """Find faults in the evidence of a snapshot: form, digests, references, names, meaning.
 
 The exit status is 1 where there is an error; warnings and notes do not change it. ID is a check,
 such as references, or the code of a finding, such as wrong-digest; --select and --ignore may be
-repeated.
-
-Checks: layout, schemas, schema-copies, canonical-bytes, digests, folders, references,
-record-contents, manifests, vocabulary, policies, system-profiles, splits, calibrations,
-calibration-figures, gates, calibrated-profiles, timing-profiles, pipelines, profile-history,
-duplicates.
+repeated. docs/checks.md has every check and code.
 
 calibration-figures works the held-out errors of every calibration and validation out again; what
 passed before is not worked out twice.
+
+With --base, what the snapshot changes is judged: merged evidence stays as it is, nothing comes in
+twice, and new records agree with those that are there and with what the device can do. The head is
+compared with the merge base, whose schemas and policy judge; documents that the merge base has
+byte for byte are not judged again.
 
 A profile that differs from an earlier commit under the same name and version is an error; the
 first parents of the commit are looked at, or for --worktree those of HEAD.
@@ -42,12 +46,14 @@ first parents of the commit are looked at, or for --worktree those of HEAD.
 \b
 Examples:
   perfdb check
+  perfdb check --base origin/main
   perfdb check --worktree --ignore schema-copies
   perfdb check --at "$GITHUB_SHA" --format github
 """
 
 
 @click.command("check", help=_HELP, short_help="Find faults in the evidence of a snapshot.")
+@click.option("--base", metavar="REV", help="Judge the change since the merge base with REV.")
 @click.option("--select", multiple=True, metavar="ID", help="Report only what this finds.")
 @click.option("--ignore", multiple=True, metavar="ID", help="Leave out what this finds.")
 @click.option(
@@ -64,6 +70,7 @@ Examples:
 def check(
     console: Console,
     choice: SnapshotChoice,
+    base: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     output: Literal["text", "json", "github"],
@@ -72,6 +79,7 @@ def check(
     console.json = console.json or output == "json"
     with console.progress("checking") as progress:
         snapshot = choice.open()
+        review = None if base is None else _review_base(choice, snapshot, base, progress)
         findings = run_checks(
             snapshot.evidence.source,
             select=select,
@@ -79,16 +87,33 @@ def check(
             progress=progress,
             history=_history(choice.repository, snapshot.commit),
             evidence=snapshot.evidence,
+            base=review,
         )
     if output == "github" and not console.json:
         write_out(workflow_commands(findings))
     lines = finding_lines(findings, snapshot.commit) if output == "text" else ()
     return console.answer(
-        data={"commit": snapshot.commit, "findings": [encoded(item) for item in findings]},
+        data={
+            "commit": snapshot.commit,
+            "merge_base": None if review is None else review.merge_base.commit,
+            "findings": [encoded(item) for item in findings],
+        },
         lines=lines,
         status="findings" if has_errors(findings) else "ok",
         messages=snapshot_messages(snapshot),
     )
+
+
+def _review_base(
+    choice: SnapshotChoice, snapshot: DatabaseSnapshot, base: str, progress: Progress
+) -> ReviewBase:
+    """Find the merge base; uncommitted files are judged as a change of HEAD's history."""
+    database = PerformanceDatabase.open(choice.repository, progress=progress)
+    tip = database.at(base)
+    head = snapshot.commit or database.at(DEFAULT_REVISION).commit
+    assert tip.commit is not None and head is not None
+    common = merge_base(database.store, tip.commit, head)
+    return ReviewBase(merge_base=GitSource(database.store, common), tip=tip.evidence)
 
 
 def _history(repository: Path, commit: str | None) -> ProfileHistory | None:
