@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
 from perfdb_git.checks.existing_evidence import ExistingEvidence
@@ -19,18 +20,38 @@ from perfdb_git.model.policy import Policy
 from perfdb_git.model.records import Retraction
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.storage import layout
+from perfdb_git.storage.commit_signatures import SignedCommit
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import ObjectSource, SourceFile
 
 _MAX_ROW_DIGITS = 18
 
 
+class SignatureVerifier(Protocol):
+    """Knows who may sign."""
+
+    def fault(self, commit: SignedCommit) -> str | None:
+        """Say why a signature does not count, or None where it does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedHistory:
+    """The commits of a change, and who judges their signatures."""
+
+    commits: tuple[SignedCommit, ...]
+    signers: SignatureVerifier
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewBase:
-    """What a change is judged against: the merge base, and the tip of the base branch."""
+    """What a change is judged against: the merge base, and the tip of the base branch.
+
+    ``signed`` holds the commits of the change where their signatures are to be judged.
+    """
 
     merge_base: ObjectSource
     tip: EvidenceSnapshot
+    signed: SignedHistory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +79,19 @@ class Change:
         What it proposes.
     existing : ExistingEvidence
         Record sets of the base branch's tip, which may be ahead of the merge base.
+    signed : SignedHistory or None
+        Commits whose signatures are to be judged.
     """
 
     def __init__(
-        self, *, base: CheckedSnapshot, head: CheckedSnapshot, existing: ExistingEvidence
+        self,
+        *,
+        base: CheckedSnapshot,
+        head: CheckedSnapshot,
+        existing: ExistingEvidence,
+        signed: SignedHistory | None = None,
     ) -> None:
+        self.signed = signed
         self.base = base
         self.head = head
         self.existing = existing

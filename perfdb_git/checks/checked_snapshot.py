@@ -209,6 +209,17 @@ class CheckedSnapshot:
         """Full commit id, or None for uncommitted files."""
         return self._source.commit
 
+    def object_id(self, path: str) -> str | None:
+        """Return the id of a file or folder; None where it is absent or refused."""
+        try:
+            return self._source.object_id(path)
+        except InvalidInputError:
+            return None
+
+    def read(self, file: SourceFile) -> bytes:
+        """Return a file's content."""
+        return self._source.read(file)
+
     @property
     def files(self) -> tuple[SourceFile, ...]:
         """Every file of the evidence folders that a strict walk reaches, sorted by path."""

@@ -64,7 +64,11 @@ def judge_schema(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Find
     if fault is not None and document.content is not None:
         where = "" if fault.line is None else f"line {fault.line}: "
         yield UNREADABLE.broken(
-            document.path, where + fault.reason, pointer=fault.pointer, remedy=fault.remedy
+            document.path,
+            where + fault.reason,
+            pointer=fault.pointer,
+            line=fault.line,
+            remedy=fault.remedy,
         )
     for violation in document.violations:
         unknown = violation.code in UNKNOWN_SCHEMA_CODES
@@ -96,7 +100,8 @@ def judge_bytes(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Findi
         # Some cell is no cell at all; the check of the cells says which.
         return
     if line is not None:
-        yield NOT_CANONICAL.broken(document.path, f"line {line} is not in the canonical layout")
+        message = f"line {line} is not in the canonical layout"
+        yield NOT_CANONICAL.broken(document.path, message, line=line)
 
 
 def judge_digest(_: CheckedSnapshot, document: CheckedDocument) -> Iterator[Finding]:

@@ -23,9 +23,11 @@ from perfdb_git.checks.document_checks import (
 from perfdb_git.checks.duplicates import DUPLICATES
 from perfdb_git.checks.existing_evidence import ExistingEvidence
 from perfdb_git.checks.figure_checks import CALIBRATION_FIGURES, figure_findings
+from perfdb_git.checks.finding_lines import with_lines
 from perfdb_git.checks.gate_checks import GATES
 from perfdb_git.checks.judge_changes import JUDGES
 from perfdb_git.checks.layout_checks import LAYOUT
+from perfdb_git.checks.merged_branches import MERGE, judge_merged
 from perfdb_git.checks.physical_limits import PHYSICAL_LIMITS
 from perfdb_git.checks.plan_checks import PLAN_LOCKS, PLANS
 from perfdb_git.checks.policy_checks import POLICIES
@@ -33,9 +35,11 @@ from perfdb_git.checks.profile_checks import SYSTEM_PROFILES
 from perfdb_git.checks.profile_history_checks import PROFILE_HISTORY
 from perfdb_git.checks.record_contents import MANIFESTS, RECORD_CONTENTS
 from perfdb_git.checks.references import REFERENCES
-from perfdb_git.checks.rules import Check
+from perfdb_git.checks.rules import Check, Rule
+from perfdb_git.checks.signatures import SIGNATURES
 from perfdb_git.checks.source_labels import SOURCES
 from perfdb_git.checks.split_checks import SPLITS
+from perfdb_git.checks.text_checks import TEXTS
 from perfdb_git.checks.timing_checks import PIPELINES, TIMING_PROFILES
 from perfdb_git.checks.vocabulary_checks import VOCABULARY_CHECK
 from perfdb_git.errors import UsageError
@@ -69,12 +73,20 @@ CHECKS: tuple[Check, ...] = (
     PLAN_LOCKS,
     PROFILE_HISTORY,
     DUPLICATES,
+    TEXTS,
     APPEND_ONLY,
     SOURCES,
     CONFLICTS,
     PHYSICAL_LIMITS,
     JUDGES,
+    MERGE,
+    SIGNATURES,
 )
+
+RULES: tuple[Rule, ...] = tuple(
+    {rule.code: rule for check in CHECKS for rule in check.rules}.values()
+)
+"""Every rule of every check, each once."""
 
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with the files done, their number, and the path of the last one."""
@@ -141,7 +153,7 @@ def run_checks(
     change = None
     if base is not None and existing is not None:
         merge_base = CheckedSnapshot(base.merge_base, schemas=store, known=existing)
-        change = Change(base=merge_base, head=head, existing=existing)
+        change = Change(base=merge_base, head=head, existing=existing, signed=base.signed)
     chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
     findings: list[Finding] = []
     with _no_garbage_collection():
@@ -149,7 +161,7 @@ def run_checks(
             names = (check.id, finding.code)
             if (not select or any(n in select for n in names)) and finding.code not in ignore:
                 findings.append(finding)
-    return tuple(sorted(findings, key=_order))
+        return tuple(with_lines(sorted(findings, key=_order), head))
 
 
 def check_calibrations(
@@ -196,6 +208,8 @@ def _found(
             yield from _named(check, check.judge_change(change))
         elif check.judge_snapshot is not None:
             yield from _named(check, check.judge_snapshot(head))
+    if change is not None:
+        yield from judge_merged(change, checks)
 
 
 def _named(check: Check, findings: Iterable[Finding]) -> Iterator[tuple[Check, Finding]]:

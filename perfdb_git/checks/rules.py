@@ -32,6 +32,7 @@ class Rule:
         *,
         pointer: str | None = None,
         row: int | None = None,
+        line: int | None = None,
         remedy: str | None = None,
     ) -> Finding:
         """Return the finding that `document` breaks this rule; a long message is cut."""
@@ -45,6 +46,7 @@ class Rule:
             remedy=self.remedy if remedy is None else remedy,
             pointer=pointer,
             row=row,
+            line=line,
         )
 
 

@@ -10,7 +10,8 @@ from typing import Literal
 class Finding:
     """One fault of one document.
 
-    ``pointer`` is a JSON pointer, ``row`` a record row from 0; either may be ``None``.
+    ``pointer`` is a JSON pointer, ``row`` a record row from 0, ``line`` a line of the file from 1;
+    each may be ``None``.
     """
 
     code: str
@@ -20,3 +21,4 @@ class Finding:
     remedy: str | None = None
     pointer: str | None = None
     row: int | None = None
+    line: int | None = None

@@ -65,6 +65,17 @@ def for_markdown(text: str, *, in_table: bool = False) -> str:
     return f"{fence}{padding}{visible}{padding}{fence}"
 
 
+def for_sarif(text: str) -> str:
+    """Return `text` as the text of a SARIF message; lines are kept.
+
+    Braces begin placeholders there and are doubled; a bracket may begin a link and is escaped.
+    """
+    visible = "\n".join(for_terminal(line) for line in text.split("\n"))
+    for special, escaped in (("{", "{{"), ("}", "}}"), ("[", "\\["), ("]", "\\]")):
+        visible = visible.replace(special, escaped)
+    return visible
+
+
 def for_workflow_message(text: str) -> str:
     """Return `text` as the message of a workflow command such as ``::error::``; lines are kept."""
     visible = "\n".join(for_terminal(line) for line in text.split("\n"))

@@ -57,8 +57,8 @@ def workflow_commands(findings: Sequence[Finding]) -> str:
 def _workflow_command(finding: Finding) -> str:
     properties = {
         "file": finding.document,
-        # Findings know pointers, not lines; without a line the annotation would not be shown.
-        "line": str(_FIRST_LINE),
+        # Without a line the annotation would not be shown.
+        "line": str(finding.line or _FIRST_LINE),
         "title": f"perfdb {finding.code}",
     }
     stated = ",".join(f"{name}={for_workflow_property(v)}" for name, v in properties.items())

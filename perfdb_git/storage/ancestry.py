@@ -6,7 +6,7 @@ Commit dates only order the searches: wrong clocks make them slower, not wrong.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 from perfdb_git.storage.raw_objects import Commit
 
@@ -100,3 +100,26 @@ def merge_bases(read: Callable[[str], Commit], left: str, right: str) -> tuple[s
     if len(best) > 1:
         best = [b for b in best if not is_ancestor(read, b, [o for o in best if o != b])]
     return tuple(sorted(best, key=frontier.order))
+
+
+def commits_between(read: Callable[[str], Commit], base: str, head: str) -> tuple[str, ...]:
+    """Return the commits that `head` reaches and `base` does not, oldest first.
+
+    All of the base's history is walked: a search that stops by dates could be misled by them to
+    leave a commit out, or to name one that was merged long ago.
+    """
+    merged = _reachable(read, base, frozenset())
+    found = _reachable(read, head, merged)
+    return tuple(sorted(found, key=lambda name: (read(name).committer_time, name)))
+
+
+def _reachable(read: Callable[[str], Commit], start: str, known: Set[str]) -> frozenset[str]:
+    """Return what a commit reaches without passing through known commits."""
+    seen = {start} - known
+    waiting = list(seen)
+    while waiting:
+        for parent in read(waiting.pop()).parents:
+            if parent not in seen and parent not in known:
+                seen.add(parent)
+                waiting.append(parent)
+    return frozenset(seen)

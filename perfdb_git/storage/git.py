@@ -15,6 +15,7 @@ import pygit2
 
 from perfdb_git.errors import InvalidInputError, RepositoryUnavailableError
 from perfdb_git.storage import ancestry, trees
+from perfdb_git.storage.commit_signatures import SignedCommit, split_signature
 from perfdb_git.storage.committing import Committer
 from perfdb_git.storage.objects import ObjectReader
 from perfdb_git.storage.opening import open_repository
@@ -136,6 +137,28 @@ class GitStore:
         while current.parents:
             current = parent_commit(self._objects, current.parents[0], of=current.id)
             yield current
+
+    def signed_commits(self, base: str, head: str) -> tuple[SignedCommit, ...]:
+        """Return the commits reachable from one commit and not from another, oldest first.
+
+        Raises
+        ------
+        RepositoryUnavailableError
+            'shallow-history', 'grafted-history', or what `read_commit` raises.
+        """
+        self.require_complete_history()
+        found = []
+        for name in ancestry.commits_between(self._objects.commit, base, head):
+            payload, signature = split_signature(self._objects.raw_commit(name))
+            found.append(
+                SignedCommit(
+                    id=name,
+                    committer_time=self._objects.commit(name).committer_time,
+                    payload=payload,
+                    signature=signature,
+                )
+            )
+        return tuple(found)
 
     def require_complete_history(self) -> None:
         """Refuse to judge ancestry where some of it is hidden.

@@ -105,9 +105,12 @@ class ObjectReader:
 
     def commit(self, commit_id: str) -> Commit:
         """Return a commit parsed from its own bytes."""
+        return parse_commit(commit_id, self.raw_commit(commit_id))
+
+    def raw_commit(self, commit_id: str) -> bytes:
+        """Return a commit's own bytes, which its signature is over."""
         what = f"commit {commit_id}"
-        raw = self.read(commit_id, "commit", maximum=MAX_HISTORY_OBJECT_BYTES, what=what)
-        return parse_commit(commit_id, raw)
+        return self.read(commit_id, "commit", maximum=MAX_HISTORY_OBJECT_BYTES, what=what)
 
     def peel(self, object_id: str, *, what: str) -> str:
         """Follow annotated tags, nested ones too, down to a commit and return its id.

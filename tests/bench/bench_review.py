@@ -2,9 +2,9 @@
 
     python tests/bench/bench_review.py [--files N] [--rows N] [--runs N] [--keep FOLDER]
 
-The repository is synthetic (`large_repository.py`): by default 10^6 rows in 1,000 record sets, and a
-branch that adds one more set of 1,000 rows. The index of the base is warm. The floors are what git
-needs for `git diff --stat` of the same range, and an interpreter that imports click, numpy and
+The repository is synthetic (`large_repository.py`): by default 10^6 rows in 1,000 record sets, and
+a branch that adds one more set of 1,000 rows. The index of the base is warm. The floors are what
+git needs for `git diff --stat` of the same range, and an interpreter that imports click, numpy and
 pygit2. Medians over runs in turn.
 """
 
