@@ -139,11 +139,12 @@ class Change:
             file.old is not None and file.path.startswith(f"{layout.SCHEMAS}/")
             for file in self.files
         )
-        if schemas or self.head.vocabulary is None:
+        if schemas:
             return True
-        if self.base.vocabulary is None:
-            return True
-        return bool(meaning_changes(self.base.vocabulary, self.head.vocabulary))
+        if self.base.object_id(layout.VOCABULARY) == self.head.object_id(layout.VOCABULARY):
+            return False
+        before, after = self.base.vocabulary, self.head.vocabulary
+        return before is None or after is None or bool(meaning_changes(before, after))
 
     @cached_property
     def policy(self) -> Policy | None:

@@ -182,6 +182,8 @@ class CheckedSnapshot:
         Called while such figures are worked out: revisions done, all of them, and the path.
     known : KnownRecordSets or None
         Saves reading record sets of which only the facts are wanted.
+    shared : CheckedSnapshot or None
+        Another snapshot; documents that it has too, byte for byte, are parsed and judged once.
     """
 
     def __init__(
@@ -193,10 +195,12 @@ class CheckedSnapshot:
         evidence: EvidenceSnapshot | None = None,
         progress: Progress | None = None,
         known: KnownRecordSets | None = None,
+        shared: CheckedSnapshot | None = None,
     ) -> None:
         self.progress = progress
         self.history = history
         self.evidence = evidence
+        self._shared = shared
         self._known = known
         self.schemas = SchemaStore() if schemas is None else schemas
         self._source = source
@@ -235,6 +239,11 @@ class CheckedSnapshot:
         return folder not in self._walked[2]
 
     @cached_property
+    def file_set(self) -> frozenset[SourceFile]:
+        """All files, to look one up by path, content and mode."""
+        return frozenset(self.files)
+
+    @cached_property
     def paths(self) -> frozenset[str]:
         """The paths of all files."""
         return frozenset(file.path for file in self.files)
@@ -251,6 +260,9 @@ class CheckedSnapshot:
         if self._latest is not None and self._latest.path == file.path:
             return self._latest
         place = place_of(file.path)
+        is_small = place is not None and place.kind != RECORD_SET
+        if is_small and self._shared is not None and file in self._shared.file_set:
+            return self._shared.document(file)
         content, fault = self._read(file)
         document = CheckedDocument(file.path, place, content, fault, self.schemas)
         if document.kind == RECORD_SET:

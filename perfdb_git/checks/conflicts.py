@@ -34,6 +34,11 @@ CONFLICT = Rule(
     documentation="New records agree with existing ones within the policy's conflict threshold.",
     remedy="find out which is right; retract the wrong one, or state what differs as a dimension",
 )
+REFUSED_CONFLICT = Rule(
+    code="refused-conflict",
+    documentation="Where the policy refuses conflicting evidence, new records bring none.",
+    remedy="find out which is right and retract the wrong one: no answer is given until then",
+)
 SWAPPED_UNIT = Rule(
     code="suspected-unit",
     documentation="New records do not differ from existing ones by a power of 10^3.",
@@ -92,7 +97,8 @@ def judge_conflicts(change: Change, document: CheckedDocument) -> Iterator[Findi
         found = _disagreements(sessions.get(metric, {}), own, policy.conflict.threshold)
         worse = [item for item in found if item.row not in retracted]
         if worse:
-            yield _finding(document, metric, worse, compared=len(sessions[metric]))
+            rule = REFUSED_CONFLICT if policy.conflict.action == "refuse" else CONFLICT
+            yield _finding(rule, document, metric, worse, compared=len(sessions[metric]))
 
 
 def _existing_sessions(
@@ -151,7 +157,12 @@ def _disagreements(
 
 
 def _finding(
-    document: CheckedDocument, metric: str, found: Sequence[_Disagreement], *, compared: int
+    rule: Rule,
+    document: CheckedDocument,
+    metric: str,
+    found: Sequence[_Disagreement],
+    *,
+    compared: int,
 ) -> Finding:
     worst = max(found, key=lambda item: (item.size, -item.row))
     # One finding a set and metric: all rows of a set are usually off for one reason.
@@ -162,7 +173,6 @@ def _finding(
         f"policy's threshold; the furthest, row {worst.row}, is {worst.value:.4g} {unit} here and "
         f"{worst.other:.4g} {unit} in session {worst.session!r} (a factor {worst.size:.3g})"
     )
-    rule = CONFLICT
     if swap is not None:
         rule = SWAPPED_UNIT
         message += f": {swap}"
@@ -179,7 +189,7 @@ def judge_readable(change: Change) -> Iterator[Finding]:
 CONFLICTS = Check(
     id="conflicts",
     documentation="New records agree with the evidence that is there.",
-    rules=(CONFLICT, SWAPPED_UNIT, NOT_READABLE),
+    rules=(CONFLICT, REFUSED_CONFLICT, SWAPPED_UNIT, NOT_READABLE),
     judge_addition=judge_conflicts,
     judge_change=judge_readable,
 )

@@ -90,6 +90,9 @@ def judge_import(change: Change, document: CheckedDocument) -> Iterator[Finding]
     paths = []
     known = KnownRows()
     for entry in _same_source(change, header):
+        if entry.path == document.path:
+            # The same file as it was: that it changed is a matter of its own.
+            continue
         earlier, cells = _live_rows(change, entry)
         known.add(earlier, cells)
         paths.append(entry.path)

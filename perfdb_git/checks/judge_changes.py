@@ -70,8 +70,10 @@ def _said(change: Change, changed: ChangedFile) -> str:
 
 
 def _meanings(change: Change) -> Iterator[Finding]:
+    if all(file.path != layout.VOCABULARY for file in change.files):
+        return
     before, after = change.base.vocabulary, change.head.vocabulary
-    if before is None or after is None or before == after:
+    if before is None or after is None:
         return
     for item in meaning_changes(before, after):
         rule = MEANING_REMOVED if item.lost else MEANING_CHANGED

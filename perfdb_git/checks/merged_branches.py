@@ -88,15 +88,22 @@ def judge_merged(change: Change, checks: Collection[Check]) -> Iterator[tuple[Ch
     if tip is None:
         return
     source = MergedSource(change, tip)
-    merged = CheckedSnapshot(source, schemas=change.head.schemas, known=change.existing)
+    merged = CheckedSnapshot(
+        source, schemas=change.head.schemas, known=change.existing, shared=change.head
+    )
     alone = {
-        finding
+        _place(finding)
         for snapshot in (change.head, tip)
         for _, finding in _judge(snapshot, _new_files(change, tip, snapshot), checks)
     }
     for check, finding in _judge(merged, _new_files(change, tip, merged), checks):
-        if finding not in alone:
+        if _place(finding) not in alone:
             yield check, replace(finding, message=finding.message + _REMARK)
+
+
+def _place(finding: Finding) -> tuple[str, str, str | None, int | None]:
+    """What is wrong where; counts in messages differ between a branch and the merge."""
+    return finding.code, finding.document, finding.pointer, finding.row
 
 
 def _tip(change: Change) -> CheckedSnapshot | None:
@@ -106,7 +113,9 @@ def _tip(change: Change) -> CheckedSnapshot | None:
         return None
     if all(source.object_id(folder) == change.base.object_id(folder) for folder in ROOTS):
         return None
-    return CheckedSnapshot(source, schemas=change.head.schemas, known=change.existing)
+    return CheckedSnapshot(
+        source, schemas=change.head.schemas, known=change.existing, shared=change.head
+    )
 
 
 def _new_files(

@@ -139,14 +139,21 @@ def _work(operation: Operation, coordinates: Mapping[str, Scalar]) -> Work | Non
         dtype not in ELEMENT_BYTES for dtype in dtypes
     ):
         return None
-    return work_of(operation.work, coordinates)
+    try:
+        return work_of(operation.work, coordinates)
+    except (KeyError, TypeError):
+        # A term or a text that the formula does not know, which other checks refuse.
+        return None
 
 
 def _network(
     name: str, profile: SystemProfile, work: Work, coordinates: Mapping[str, Scalar]
 ) -> _Bound | None:
     per_node, link = coordinates.get("participants_per_node"), coordinates.get("link_class")
-    ranks = int(coordinates["participants"])
+    stated = coordinates.get("participants")
+    if not isinstance(stated, (int, float)) or stated < 1 or isinstance(per_node, str):
+        return None
+    ranks = int(stated)
     network = network_tier(
         profile.networks,
         participants=ranks,

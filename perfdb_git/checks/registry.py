@@ -152,7 +152,7 @@ def run_checks(
     )
     change = None
     if base is not None and existing is not None:
-        merge_base = CheckedSnapshot(base.merge_base, schemas=store, known=existing)
+        merge_base = CheckedSnapshot(base.merge_base, schemas=store, known=existing, shared=head)
         change = Change(base=merge_base, head=head, existing=existing, signed=base.signed)
     chosen = [check for check in CHECKS if _is_wanted(check, select, ignore)]
     findings: list[Finding] = []

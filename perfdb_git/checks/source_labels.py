@@ -23,6 +23,7 @@ CONTRADICTORY_VERSION = Rule(
     remedy="find out which is right; where the rows are, keep the other in the source's labels",
 )
 
+_NONE: frozenset[int] = frozenset()
 _VERSION = re.compile(r"v?([0-9]+(?:\.[0-9]+)+(?:[a-z0-9.+-]*[a-z0-9])?)", re.ASCII)
 """A part of a path that is a version and nothing else: 1.3.0rc20, v2.26.2."""
 
@@ -66,7 +67,7 @@ def _contents(change: Change, document: CheckedDocument) -> Iterator[Finding]:
         named = (other["tool"], other["revision"], other["file"])
         if named != (source.tool, source.revision, source.file):
             continue
-        if change.retracted.get(entry.sha256, frozenset()) is None:
+        if entry.path == document.path or change.retracted.get(entry.sha256, _NONE) is None:
             continue
         before = _Content(other["sha256"], other["git_blob"])
         for key, mine, theirs in zip(

@@ -6,6 +6,7 @@ other; two processes that make the same one write equal bytes under different te
 
 from __future__ import annotations
 
+import functools
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -75,8 +76,6 @@ class EvidenceIndex:
 
     Attributes
     ----------
-    digest : str
-        64 hexadecimal digits that change whenever any record or retraction does.
     segments_built : int
         How many segments this object had to make.
     generation : int
@@ -103,8 +102,12 @@ class EvidenceIndex:
         self._catalogue: Catalogue | None = None
         self.segments_built = 0
         self.generation = 0
-        self.digest = snapshot_digest(
-            source.object_id(layout.RECORDS), source.object_id(layout.RETRACTIONS)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """64 hexadecimal digits that change whenever any record or retraction does."""
+        return snapshot_digest(
+            self._source.object_id(layout.RECORDS), self._source.object_id(layout.RETRACTIONS)
         )
 
     @property
