@@ -275,14 +275,13 @@ class CheckedSnapshot:
 
     def documents(self, kind: str) -> tuple[CheckedDocument, ...]:
         """Return every document of a kind, sorted by path; not for record sets."""
-        found = (file for file in self.files if _kind(file.path) == kind)
-        return tuple(self.document(file) for file in found)
+        return tuple(self.document(file) for file in self._by_kind.get(kind, ()))
 
     @property
     def record_sets(self) -> tuple[RecordSetFacts, ...]:
         """What is known of every readable record set, sorted by path."""
-        for file in self.files:
-            if _kind(file.path) == RECORD_SET and file.path not in self._facts:
+        for file in self._by_kind.get(RECORD_SET, ()):
+            if file.path not in self._facts:
                 known = None if self._known is None else self._known.facts(file)
                 if known is None:
                     self.document(file)
@@ -314,6 +313,14 @@ class CheckedSnapshot:
             for kind in self.schemas.kinds()
             for version in self.schemas.known_versions(kind)
         }
+
+    @cached_property
+    def _by_kind(self) -> dict[str | None, list[SourceFile]]:
+        found: dict[str | None, list[SourceFile]] = {}
+        for file in self.files:
+            place = place_of(file.path)
+            found.setdefault(None if place is None else place.kind, []).append(file)
+        return found
 
     def _read(self, file: SourceFile) -> tuple[bytes | None, InvalidInputError | None]:
         try:
@@ -348,11 +355,6 @@ class CheckedSnapshot:
             blob = self._source.object_id(path)
             return () if blob is None else (SourceFile(path, blob),)
         return self._source.files(path)
-
-
-def _kind(path: str) -> str | None:
-    place = place_of(path)
-    return None if place is None else place.kind
 
 
 def _facts(document: CheckedDocument) -> RecordSetFacts:

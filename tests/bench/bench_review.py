@@ -56,7 +56,7 @@ def main() -> None:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         repository = _repository(folder / "evidence.git", options.files, options.rows)
-        environment = {**os.environ, "PERFDB_CACHE_DIR": str(folder / "cache")}
+        environment = {**os.environ, "PERFDB_CACHE_DIR": str(Path(scratch) / "cache")}
         compared = commands(repository)
         cold = cpu_seconds(compared["check --base"], environment)
         print(f"{'first check --base, no index':30} {cold:7.2f} s CPU")

@@ -100,42 +100,11 @@ def record_with_an_unknown_manifest(p: Proposal) -> None:
     p.add_record_set({**p.session("new"), "environment": "1" * 64})
 
 
-@refused("environment-differs")
-def record_from_another_device(p: Proposal) -> None:
-    manifest = json.loads(p.read(p.file("evidence/manifests/*.json")))
-    path = p.add_document("manifests", {**manifest, "device": "h100_80g"})
-    p.add_record_set({**p.session("new"), "environment": Path(path).stem})
-
-
 @refused("schema-violation")
 def bare_name_and_latency(p: Proposal) -> None:
     value = p.record_set()
     bare = {"schema": value["schema"], "columns": ["name", "latency"], "rows": [["gemm", 1.5]]}
     p.put_record_set(value, json.dumps(bare).encode())
-
-
-@refused("schema-violation")
-def latency_without_a_unit(p: Proposal) -> None:
-    value = p.session("new")
-    del value["columns"][3]["unit"]
-    p.add_record_set(value)
-
-
-@refused("bad-value")
-def impossible_shape(p: Proposal) -> None:
-    p.add_record_set(p.session("new", [[0, 64, 64, 0.5, 0]]))
-
-
-@refused("unknown-term")
-def alias_in_a_record(p: Proposal) -> None:
-    value = p.session("new")
-    value["context"]["dtype"] = "fp16"
-    p.add_record_set(value)
-
-
-@refused("unknown-target")
-def retraction_of_nothing(p: Proposal) -> None:
-    p.retract("2" * 64)
 
 
 @refused("unreadable-document")
@@ -165,13 +134,6 @@ def other_bytes(p: Proposal) -> None:
     content = p.read(path).replace(b"[8, 128", b"[8,  128")
     p.remove(path)
     p.put_record_set(p.session("new"), content)
-
-
-@refused("wrong-digest")
-def wrong_digest_in_the_name(p: Proposal) -> None:
-    path = p.add_record_set(p.session("new"))
-    p.git("mv", "-f", path, path[:-17] + "0" * 12 + ".json", ok=False)
-    (p.path / path).rename(p.path / (path[:-17] + "0" * 12 + ".json"))
 
 
 @refused("symlink", "not-comparable")
@@ -206,13 +168,6 @@ def duplicate_import(p: Proposal) -> None:
     value = p.record_set()
     value["session"] = "again"
     p.add_record_set(value)
-
-
-@refused("imported-twice")
-def part_of_a_file_again(p: Proposal) -> None:
-    value = p.record_set()
-    new = [480, 64, 4096, 1.0, 99]
-    p.add_record_set({**value, "session": "longer", "rows": [*value["rows"][5:7], new]})
 
 
 @refused("suspected-unit")
@@ -256,13 +211,6 @@ def calibration_that_reads_a_case_id(p: Proposal) -> None:
     p.add_document("calibrations/operation-size-efficiency", value)
 
 
-@refused("unknown-split")
-def calibration_without_its_split(p: Proposal) -> None:
-    value = json.loads(p.read(p.file("evidence/calibrations/*/*.json")))
-    value["slices"][0]["split"] = "3" * 64
-    p.add_document("calibrations/operation-size-efficiency", value)
-
-
 # --- who judges, and what questions mean ---
 
 
@@ -302,12 +250,6 @@ def profile_changed_under_its_old_version(p: Proposal) -> None:
     p.edit(PROFILE, "peak_tops: 312", "peak_tops: 624")
 
 
-@refused("unknown-calibration")
-def promotion_of_nothing(p: Proposal) -> None:
-    line = "{response: latency, operation: gemm, device: a100_80g, revision: %s}" % ("a" * 64)
-    p.write(POLICY, p.read(POLICY) + f"calibrations: [{line}]\n".encode())
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, proposal: Proposal) -> None:
     codes, change = REFUSED[name]
@@ -329,6 +271,56 @@ def test_every_rule_of_a_change_is_broken_here() -> None:
     apart = {"conflicting-evidence", "refused-conflict", "contradictory-version", "judges-changed"}
     apart |= {"judged-by-new-schema", "faster-than-memory", "existing-unreadable"}
     assert rules <= broken | apart
+
+
+# --- several faults in one pull request, each found where it is ---
+
+
+def test_every_fault_of_several_is_found(proposal: Proposal) -> None:
+    p = proposal
+    expected: dict[str, str] = {}
+
+    manifest = json.loads(p.read(p.file("evidence/manifests/*.json")))
+    other = p.add_document("manifests", {**manifest, "device": "h100_80g"})
+    value = {**p.session("elsewhere"), "environment": Path(other).stem}
+    expected[p.add_record_set(value)] = "environment-differs"
+
+    value = p.session("no-unit")
+    del value["columns"][3]["unit"]
+    expected[p.add_record_set(value)] = "schema-violation"
+
+    expected[p.add_record_set(p.session("zero", [[0, 64, 64, 0.5, 0]]))] = "bad-value"
+
+    value = p.session("alias")
+    value["context"]["dtype"] = "fp16"
+    expected[p.add_record_set(value)] = "unknown-term"
+
+    value = p.record_set()
+    value |= {"session": "longer", "rows": [*value["rows"][5:7], [480, 64, 4096, 1.0, 99]]}
+    expected[p.add_record_set(value)] = "imported-twice"
+
+    path = p.add_record_set(p.session("misnamed"))
+    wrong = path[:-17] + "0" * 12 + ".json"
+    (p.path / path).rename(p.path / wrong)
+    expected[wrong] = "wrong-digest"
+
+    expected[p.retract("2" * 64)] = "unknown-target"
+
+    value = json.loads(p.read(p.file("evidence/calibrations/*/*.json")))
+    value["slices"][0]["split"] = "3" * 64
+    path = p.add_document("calibrations/operation-size-efficiency", value)
+    expected[path] = "unknown-split"
+
+    line = "{response: latency, operation: gemm, device: a100_80g, revision: %s}" % ("a" * 64)
+    p.write(POLICY, p.read(POLICY) + f"calibrations: [{line}]\n".encode())
+    expected[POLICY] = "unknown-calibration"
+
+    sound = p.add_record_set(p.session("sound", [[8, 64, 4096, 0.7, 0]]))
+    p.commit()
+    verdict = p.check()
+    errors = {(f["document"], f["code"]) for f in verdict.findings if f["severity"] == "error"}
+    assert expected.items() <= errors, verdict.output
+    assert sound not in {document for document, _ in errors}
 
 
 # --- what cannot be judged at all ---
