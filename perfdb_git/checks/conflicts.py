@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     FloatArray: TypeAlias = NDArray[np.float64]
+    BoolArray: TypeAlias = NDArray[np.bool_]
 
 CONFLICT = Rule(
     code="conflicting-evidence",
@@ -78,6 +79,8 @@ class _Disagreement:
 
 def judge_conflicts(change: Change, document: CheckedDocument) -> Iterator[Finding]:
     """Yield that rows of a new record set disagree with existing evidence."""
+    import numpy as np
+
     header, columns = document.header, document.columns
     policy, vocabulary = change.policy, change.head.vocabulary
     if document.kind != RECORD_SET or header is None or columns is None:
@@ -85,20 +88,32 @@ def judge_conflicts(change: Change, document: CheckedDocument) -> Iterator[Findi
     retracted = change.retracted.get(document.sha256, frozenset())
     if policy is None or vocabulary is None or retracted is None:
         return
+    rows = len(document.value["rows"])
     keyed = KeyedRows(
         document.value,
         dimension_columns(document.value, columns),
+        rows=rows,
         vocabulary=vocabulary,
         matcher=Matcher(vocabulary, policy.matching),
     )
-    values = typical_values(document.value, columns, len(document.value["rows"]))
+    values = typical_values(document.value, columns, rows)
     sessions = _existing_sessions(change, header, keyed)
     for metric, own in values.items():
-        found = _disagreements(sessions.get(metric, {}), own, policy.conflict.threshold)
-        worse = [item for item in found if item.row not in retracted]
+        # What is pooled and compared is the median of a session, as in an answer.
+        own = keyed.medians(np.where(_mask(rows, retracted), np.nan, own))
+        worse = _disagreements(sessions.get(metric, {}), own, policy.conflict.threshold)
         if worse:
             rule = REFUSED_CONFLICT if policy.conflict.action == "refuse" else CONFLICT
             yield _finding(rule, document, metric, worse, compared=len(sessions[metric]))
+
+
+def _mask(rows: int, chosen: frozenset[int]) -> BoolArray:
+    """Return which of the rows are chosen."""
+    import numpy as np
+
+    mask = np.zeros(rows, dtype=np.bool_)
+    mask[[row for row in chosen if row < rows]] = True
+    return mask
 
 
 def _existing_sessions(
@@ -169,9 +184,10 @@ def _finding(
     swap = swapped_units(statistics.median(item.ratio for item in found))
     unit = METRIC_UNITS.get(metric, "")
     message = (
-        f"{metric}: {len(found)} of {compared} rows that exist already differ by more than the "
-        f"policy's threshold; the furthest, row {worst.row}, is {worst.value:.4g} {unit} here and "
-        f"{worst.other:.4g} {unit} in session {worst.session!r} (a factor {worst.size:.3g})"
+        f"{metric}: {len(found)} of {compared} contexts that were measured before differ by more "
+        f"than the policy's threshold; the furthest, row {worst.row}, is {worst.value:.4g} {unit} "
+        f"here and {worst.other:.4g} {unit} in session {worst.session!r} "
+        f"(a factor {worst.size:.3g})"
     )
     if swap is not None:
         rule = SWAPPED_UNIT

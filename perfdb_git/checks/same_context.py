@@ -32,6 +32,8 @@ class KeyedRows:
         As its JSON states it.
     columns : mapping of str to array
         Dimensions by row, shape ``(rows,)``, NaN where unknown.
+    rows : int
+        How many rows there are.
     vocabulary : Vocabulary
         Tells which dimensions are matched.
     matcher : Matcher
@@ -43,6 +45,7 @@ class KeyedRows:
         header: RawHeader,
         columns: Mapping[str, FloatArray],
         *,
+        rows: int,
         vocabulary: Vocabulary,
         matcher: Matcher,
     ) -> None:
@@ -50,7 +53,33 @@ class KeyedRows:
         self._columns = columns
         self._matcher = matcher
         self._matched = {name for name, d in vocabulary.dimensions.items() if d.matched} - _SERIES
-        self._rows: dict[tuple[str, ...], dict[bytes, list[int]]] = {}
+        self._found: dict[tuple[str, ...], dict[bytes, list[int]]] = {}
+        self._repeats: dict[bytes, list[int]] = {}
+        for row, key in enumerate(_keys(tuple(sorted(columns)), {}, columns, rows)):
+            self._repeats.setdefault(key, []).append(row)
+        self._rows = rows
+
+    def medians(self, values: FloatArray) -> FloatArray:
+        """Return each row's median over the rows of equal coordinates.
+
+        Parameters
+        ----------
+        values : array
+            Shape ``(rows,)``, NaN where a row has none.
+
+        Returns
+        -------
+        array
+            Shape ``(rows,)``.
+        """
+        import numpy as np
+
+        pooled = values.copy()
+        for rows in self._repeats.values():
+            known = values[rows][~np.isnan(values[rows])]
+            if len(rows) > 1 and len(known):
+                pooled[rows] = np.median(known)
+        return pooled
 
     def shared_dimensions(self, header: RawHeader) -> tuple[str, ...] | None:
         """Return the dimensions to compare by row, or None where no row can be of one context."""
@@ -79,20 +108,23 @@ class KeyedRows:
         columns: Mapping[str, FloatArray],
         rows: int,
     ) -> Iterator[tuple[int, int]]:
-        """Yield the pairs (own row, other row) that agree in the dimensions to compare."""
+        """Yield the pairs (own row, other row) that agree in the dimensions to compare.
+
+        Of own rows of equal coordinates the first stands for all.
+        """
         own = self._by_key(by_row)
         for other, key in enumerate(_keys(by_row, _known(header), columns, rows)):
             for row in own.get(key, ()):
                 yield row, other
 
     def _by_key(self, by_row: tuple[str, ...]) -> Mapping[bytes, list[int]]:
-        if by_row not in self._rows:
-            rows = max((len(values) for values in self._columns.values()), default=1)
+        if by_row not in self._found:
+            keys = _keys(by_row, self._context, self._columns, self._rows)
             found: dict[bytes, list[int]] = {}
-            for row, key in enumerate(_keys(by_row, self._context, self._columns, rows)):
-                found.setdefault(key, []).append(row)
-            self._rows[by_row] = found
-        return self._rows[by_row]
+            for first, *_ in self._repeats.values():
+                found.setdefault(keys[first], []).append(first)
+            self._found[by_row] = found
+        return self._found[by_row]
 
 
 def _known(header: RawHeader) -> dict[str, Scalar]:

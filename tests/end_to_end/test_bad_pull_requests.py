@@ -514,7 +514,7 @@ def test_disagreement_is_a_warning_that_names_both(proposal: Proposal) -> None:
     verdict = proposal.check()
     assert (verdict.status, verdict.codes("warning")) == (0, {"conflicting-evidence"})
     finding = verdict.one("conflicting-evidence")
-    assert "60 of 60 rows" in finding["message"] and "line-128" in finding["message"]
+    assert "60 of 60 contexts" in finding["message"] and "line-128" in finding["message"]
     assert finding["document"] == path
 
 
