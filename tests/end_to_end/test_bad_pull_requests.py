@@ -489,6 +489,11 @@ def test_signers_come_from_outside_the_change(proposal: Proposal) -> None:
     signed = ["--require-signed", "--allowed-signers", str(proposal.path / "signers")]
     verdict = proposal.check(*signed)
     assert (verdict.status, verdict.messages[0]["code"]) == (2, "signers-from-head")
+    # What the base branch holds is no choice of the change.
+    proposal.git("branch", "trusted")
+    proposal.base = "trusted"
+    proposal.commit("not signed")
+    assert proposal.check(*signed).codes() == {"unsigned-commit"}
     missing = proposal.check("--require-signed")
     assert (missing.status, missing.messages[0]["code"]) == (2, "conflicting-options")
 
