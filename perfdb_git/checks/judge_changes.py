@@ -18,7 +18,7 @@ JUDGES_CHANGED = Rule(
     code="judges-changed",
     severity="warning",
     documentation="Schemas, vocabulary, policies and gates change under an owner's eyes only.",
-    remedy="an owner of the evidence decides; those of the merge base judge this change",
+    remedy="an owner of the evidence decides; policies and gates of the merge base judge here",
 )
 NEW_SCHEMA = Rule(
     code="judged-by-new-schema",

@@ -33,13 +33,15 @@ CACHE_SPEEDUP = 10
 
 IMPOSSIBLE = Rule(
     code="faster-than-possible",
-    documentation="No time undercuts the roofline of the device's system profile by over 10 %.",
+    documentation="No time undercuts the roofline of the device's profile by over 10 %, nor what "
+    "main memory or network allow by a factor of 10.",
     remedy="check unit, shape and dtype of the rows; a wrong profile is corrected first",
 )
 CACHED = Rule(
     code="faster-than-memory",
     severity="warning",
-    documentation="Times of operations that move data are those of the main memory or network.",
+    documentation="Times of element-wise operations, copies and collectives are not over 10 % "
+    "below what main memory or network allow.",
     remedy="say in the protocol's notes if operands stay in a cache between repetitions",
 )
 
