@@ -109,14 +109,15 @@ def check(
         write_out(workflow_commands(findings))
     if output == "sarif" and not console.json:
         write_out(sarif_text(findings, RULES))
-    lines = finding_lines(findings, snapshot.commit) if output == "text" else ()
+    common = None if review is None else review.merge_base.commit
+    text = finding_lines(findings, snapshot.commit, merge_base=common)
     return console.answer(
         data={
             "commit": snapshot.commit,
-            "merge_base": None if review is None else review.merge_base.commit,
+            "merge_base": common,
             "findings": [encoded(item) for item in findings],
         },
-        lines=lines,
+        lines=text if output == "text" else (),
         status="findings" if has_errors(findings) else "ok",
         messages=snapshot_messages(snapshot),
     )

@@ -23,8 +23,20 @@ def has_errors(findings: Sequence[Finding]) -> bool:
     return any(finding.severity == "error" for finding in findings)
 
 
-def finding_lines(findings: Sequence[Finding], commit: str | None) -> list[Line]:
-    """Return findings for people, and their count."""
+def finding_lines(
+    findings: Sequence[Finding], commit: str | None, *, merge_base: str | None = None
+) -> list[Line]:
+    """Return findings for people, and their count.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        In the order in which they are shown.
+    commit : str or None
+        What was judged; None for uncommitted files.
+    merge_base : str or None
+        What it was compared with.
+    """
     lines: list[Line] = []
     for finding in findings:
         head = f"{finding.severity}: {_where(finding)}: {finding.message} [{finding.code}]"
@@ -32,6 +44,8 @@ def finding_lines(findings: Sequence[Finding], commit: str | None) -> list[Line]
         if finding.remedy is not None:
             lines += wrapped(finding.remedy, head="  ")
     where = commit or "uncommitted files of the work tree"
+    if merge_base is not None:
+        where += f", as a change of {merge_base}"
     if not findings:
         return [Line(f"no findings at {where}", "good")]
     counts = Counter(finding.severity for finding in findings)

@@ -34,5 +34,7 @@ def test_text() -> None:
     assert first.startswith("error: evidence/records/a,b:c.json row 3 at /: 100% wrong\\x0a::error")
     assert last == f"1 error, 1 note at {'c' * 40}"
     assert finding_lines((), None)[0].text == "no findings at uncommitted files of the work tree"
+    compared = finding_lines((), "c" * 40, merge_base="d" * 40)[0].text
+    assert compared == f"no findings at {'c' * 40}, as a change of {'d' * 40}"
     assert has_errors(FINDINGS)
     assert not has_errors(FINDINGS[1:])
