@@ -16,6 +16,7 @@ from perfdb_git.checks.existing_evidence import ExistingEvidence
 from perfdb_git.checks.folders import place_of
 from perfdb_git.checks.vocabulary_meaning import meaning_changes
 from perfdb_git.database import DEFAULT_POLICY
+from perfdb_git.model.gates import GateLimits
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.records import Retraction
 from perfdb_git.model.system_profile import SystemProfile
@@ -150,6 +151,11 @@ class Change:
     def policy(self) -> Policy | None:
         """The default policy of the merge base, or the head's where the base has none."""
         return _default_policy(self.base) or _default_policy(self.head)
+
+    def gate_limits(self, response: str, operation: str, device: str) -> GateLimits:
+        """Return the limits of the merge base's gates, or of the head's where the base has none."""
+        gates = self.base.gates or self.head.gates
+        return GateLimits() if gates is None else gates.limits_for(response, operation, device)
 
     def system_profile(self, device: str) -> SystemProfile | None:
         """Return the profile that the merge base's policy selects for a device.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CONFLICT = Rule(
     code="conflicting-evidence",
     severity="warning",
-    documentation="New records agree with existing ones within the policy's conflict threshold.",
+    documentation="New records agree with existing ones, within the gate or the policy.",
     remedy="find out which is right; retract the wrong one, or state what differs as a dimension",
 )
 REFUSED_CONFLICT = Rule(
@@ -101,7 +101,9 @@ def judge_conflicts(change: Change, document: CheckedDocument) -> Iterator[Findi
     for metric, own in values.items():
         # What is pooled and compared is the median of a session, as in an answer.
         own = keyed.medians(np.where(_mask(rows, retracted), np.nan, own))
-        worse = _disagreements(sessions.get(metric, {}), own, policy.conflict.threshold)
+        gate = change.gate_limits(metric, header.operation, header.device).max_disagreement
+        threshold = policy.conflict.threshold if gate is None else gate
+        worse = _disagreements(sessions.get(metric, {}), own, threshold)
         if worse:
             rule = REFUSED_CONFLICT if policy.conflict.action == "refuse" else CONFLICT
             yield _finding(rule, document, metric, worse, compared=len(sessions[metric]))
@@ -185,8 +187,8 @@ def _finding(
     unit = METRIC_UNITS.get(metric, "")
     message = (
         f"{metric}: {len(found)} of {compared} contexts that were measured before differ by more "
-        f"than the policy's threshold; the furthest, row {worst.row}, is {worst.value:.4g} {unit} "
-        f"here and {worst.other:.4g} {unit} in session {worst.session!r} "
+        f"than the gates or the policy allow; the furthest, row {worst.row}, is {worst.value:.4g} "
+        f"{unit} here and {worst.other:.4g} {unit} in session {worst.session!r} "
         f"(a factor {worst.size:.3g})"
     )
     if swap is not None:

@@ -154,4 +154,5 @@ GATES = Check(
         UNKNOWN_TERM,
     ),
     judge_snapshot=judge_gates,
+    judge_change=lambda change: judge_gates_of_change(change.base, change.head),
 )

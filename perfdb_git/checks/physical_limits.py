@@ -26,15 +26,15 @@ from perfdb_git.providers.matching import plain_number
 from perfdb_git.providers.roofline import MAIN_MEMORY, network_tier
 
 TOLERANCE = 0.1
-"""A bound may be undercut by this share: clocks boost, and data sheets round."""
+"""A bound may be undercut by this share where no gate says: clocks boost, data sheets round."""
 
 CACHE_SPEEDUP = 10
 """Caches are faster than the main memory, but no device's are by this factor."""
 
 IMPOSSIBLE = Rule(
     code="faster-than-possible",
-    documentation="No time undercuts the roofline of the device's profile by over 10 %, nor what "
-    "main memory or network allow by a factor of 10.",
+    documentation="No time undercuts the roofline of the device's profile by more than the gates "
+    "allow (10 % without one), nor what main memory or network allow by a factor of 10.",
     remedy="check unit, shape and dtype of the rows; a wrong profile is corrected first",
 )
 CACHED = Rule(
@@ -73,11 +73,13 @@ def judge_times(change: Change, document: CheckedDocument) -> Iterator[Finding]:
     constant = {name: value for name, value in header.context.items() if value is not None}
     columns = dimension_columns(document.value, document.columns)
     known = [(name, values.tolist()) for name, values in columns.items()]
+    gate = change.gate_limits("latency", header.operation, header.device).roofline_tolerance
+    tolerance = TOLERANCE if gate is None else gate
     found: dict[Rule, list[tuple[float, int, _Bound]]] = {}
     for row, seconds in enumerate(times.tolist()):
         here = {name: plain_number(values[row]) for name, values in known if _is(values[row])}
         bound = _bound(operation, header.operation, profile, {**constant, **here})
-        if bound is not None and seconds < bound.seconds / (1 + TOLERANCE):
+        if bound is not None and seconds < bound.seconds / (1 + tolerance):
             hard = bound.hard or seconds < bound.seconds / CACHE_SPEEDUP
             ratio = seconds / bound.seconds
             found.setdefault(IMPOSSIBLE if hard else CACHED, []).append((ratio, row, bound))

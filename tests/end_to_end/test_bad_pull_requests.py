@@ -18,6 +18,7 @@ from perfdb_git.checks.registry import CHECKS
 Proposal: TypeAlias = Any
 Bad: TypeAlias = Callable[[Proposal], None]
 
+GATES = "evidence/policies/gates.yaml"
 POLICY = "evidence/policies/default.yaml"
 PROFILE = "profiles/systems/small.yaml"
 VOCABULARY = "evidence/vocabulary.yaml"
@@ -250,6 +251,51 @@ def profile_changed_under_its_old_version(p: Proposal) -> None:
     p.edit(PROFILE, "peak_tops: 312", "peak_tops: 624")
 
 
+@refused("unknown-calibration")
+def promotion_of_nothing(p: Proposal) -> None:
+    line = "{response: latency, operation: gemm, device: a100_80g, revision: %s}" % ("a" * 64)
+    p.write(POLICY, p.read(POLICY) + f"calibrations: [{line}]\n".encode())
+
+
+# --- gates, and figures that are worked out again ---
+
+
+@refused("loosened-gate")
+def loosened_gate(p: Proposal) -> None:
+    p.edit(GATES, "max_mape_pct: 10", "max_mape_pct: 100")
+
+
+@refused("loosened-gate")
+def removed_gates(p: Proposal) -> None:
+    p.remove(GATES)
+
+
+@refused("gate-exceeded")
+def promotion_of_what_too_few_records_train(p: Proposal) -> None:
+    _promote_revision(p, p.file("evidence/calibrations/*/*.json"))
+
+
+@refused("gate-exceeded", "loosened-gate")
+def promotion_with_a_gate_of_its_own(p: Proposal) -> None:
+    p.edit(GATES, "min_training_records: 150", "min_training_records: 1")
+    p.edit(GATES, "min_held_out_records: 50", "min_held_out_records: 1")
+    _promote_revision(p, p.file("evidence/calibrations/*/*.json"))
+
+
+@refused("held-out-error")
+def parameter_that_the_figures_do_not_follow_from(p: Proposal) -> None:
+    path = p.file("evidence/calibrations/*/*.json")
+    value = json.loads(p.read(path))
+    value["slices"][0]["inside"]["interval"]["parameters"]["numbers"]["width"] *= 3
+    p.add_document(f"calibrations/{value['family']}", value)
+
+
+def _promote_revision(p: Proposal, path: str) -> None:
+    series = "response: latency, operation: gemm, device: a100_80g"
+    line = f"{{{series}, revision: {Path(path).stem}}}"
+    p.write(POLICY, p.read(POLICY) + f"calibrations: [{line}]\n".encode())
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str, proposal: Proposal) -> None:
     codes, change = REFUSED[name]
@@ -265,11 +311,16 @@ def test_refused(name: str, proposal: Proposal) -> None:
 
 def test_every_rule_of_a_change_is_broken_here() -> None:
     checks = ("append-only", "sources", "conflicts", "physical-limits", "judges", "texts")
+    checks += ("gates", "calibration-figures")
     rules = {rule.code for check in CHECKS if check.id in checks for rule in check.rules}
     broken = set().union(*(codes for codes, _ in REFUSED.values()))
     # Warnings and unreadable evidence of the base have tests of their own below.
     apart = {"conflicting-evidence", "refused-conflict", "contradictory-version", "judges-changed"}
     apart |= {"judged-by-new-schema", "faster-than-memory", "existing-unreadable"}
+    # Of one snapshot: tests/checks and tests/cli/test_figures.py.
+    apart |= {"gate-not-met", "two-gates", "gate-that-nothing-passes", "unknown-operation"}
+    apart |= {"leak", "split-not-reproduced", "training-digest", "validation-pair"}
+    apart |= {"figure-not-worked-out"}
     assert rules <= broken | apart
 
 
