@@ -16,6 +16,7 @@ import numpy as np
 
 from perfdb_git.analysis.conformal import (
     DistanceWidening,
+    cautious_level,
     conformal_quantile,
     fit_distance_widening,
     group_folds,
@@ -29,7 +30,7 @@ from perfdb_git.analysis.curves import (
     fit_step_table,
 )
 from perfdb_git.analysis.gaussian_process import MOST_ROWS, GaussianProcess, fit_gaussian_process
-from perfdb_git.calibration.choosing import choose, tried_forms
+from perfdb_git.calibration.choosing import choose, gains, tried_forms
 from perfdb_git.calibration.slice_fits import (
     SliceFit,
     SliceRequest,
@@ -55,6 +56,8 @@ _LEAST_SIZES = 12
 _STEPS = 16
 _TAILS_OCTAVES = (1.0, 2.0, 3.0)
 _LEAST_TAIL_ROWS = 20
+_NOISE_DEGREES = 4.0
+"""Of t noise around a process, tried beside normal noise: some tables have outliers."""
 
 Curve = AffineCurve | StepTable | LogLogCurve
 
@@ -63,16 +66,22 @@ CURVE_FORMS: tuple[Form, ...] = ("affine", "step-table", "log-log-curve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one form fits the rows of a request."""
+    """How one form fits the rows of a request; ``noise_degrees`` are of a process alone."""
 
     request: SliceRequest
     form: Form
+    noise_degrees: float | None = None
 
     def fit(self, columns: Columns, latency: Seconds) -> Curve | GaussianProcess:
         """Return the form's parameters."""
         if self.form == "gaussian-process":
             target = np.log(latency / self.base(columns))
-            return fit_gaussian_process(self.inputs(columns), target, seed=self.request.seed)
+            return fit_gaussian_process(
+                self.inputs(columns),
+                target,
+                seed=self.request.seed,
+                noise_degrees=self.noise_degrees,
+            )
         size = columns[self.request.inputs[0]]
         if self.form == "affine":
             return fit_affine(size, latency)
@@ -170,16 +179,19 @@ def fit_small_slice(
         'too-few-records' where the rows do not suffice for an interval.
     """
     folds = _folds(request)
-    found = {form: _out_of_fold(request, form, folds) for form in forms}
-    errors = {form: pair[0] for form, pair in found.items()}
-    groups = np.unique(request.points(), axis=0, return_inverse=True)[1].reshape(-1)
-    chosen = choose(errors, groups.astype(np.float64))
+    found = {form: _tried(request, form, folds) for form in forms}
+    errors = {form: tried.errors for form, tried in found.items()}
+    groups = _point_groups(request)
+    chosen = choose(errors, groups)
     left_out = folds >= 0
-    scores = (np.abs(found[chosen][0]) / found[chosen][1])[left_out]
-    width = conformal_quantile(scores, request.level)
+    scores = (np.abs(found[chosen].errors) / found[chosen].scales)[left_out]
+    level = request.level
+    if chosen == "gaussian-process":
+        level = cautious_level(level, len(np.unique(groups)))
+    width = conformal_quantile(scores, level)
     if math.isinf(width):
         raise _too_few(request)
-    kind = _Kind(request=request, form=chosen)
+    kind = found[chosen].kind
     interval = encode_interval(
         OneWidth(level=request.level, width=width, by_deviation=chosen == "gaussian-process"),
         folds="points, the ends of a curve always kept" if len(request.inputs) == 1 else "points",
@@ -196,12 +208,39 @@ def fit_small_slice(
 
 def small_form_errors(request: SliceRequest, form: Form, folds: Places) -> Seconds:
     """Return log(predicted / measured) of every row by models that had not seen its fold."""
-    return _out_of_fold(request, form, folds)[0]
+    return _tried(request, form, folds).errors
 
 
-def _out_of_fold(request: SliceRequest, form: Form, folds: Places) -> tuple[Seconds, Seconds]:
-    fit: Fit = _Kind(request=request, form=form).predictor
-    return out_of_fold(fit, request.columns, request.latency, folds)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """What models of a kind say of rows that they had not seen; see `out_of_fold`."""
+
+    kind: _Kind
+    errors: Seconds
+    scales: Seconds
+
+
+def _tried(request: SliceRequest, form: Form, folds: Places) -> _Tried:
+    """Return a form as cross-validation sees it; a process has t noise only where that gains."""
+    plain = _tried_kind(_Kind(request=request, form=form), folds)
+    if form != "gaussian-process":
+        return plain
+    kind = _Kind(request=request, form=form, noise_degrees=_NOISE_DEGREES)
+    robust = _tried_kind(kind, folds)
+    groups = _point_groups(request)
+    return robust if gains(plain.errors, robust.errors, groups) else plain
+
+
+def _tried_kind(kind: _Kind, folds: Places) -> _Tried:
+    fit: Fit = kind.predictor
+    errors, scales = out_of_fold(fit, kind.request.columns, kind.request.latency, folds)
+    return _Tried(kind=kind, errors=errors, scales=scales)
+
+
+def _point_groups(request: SliceRequest) -> Seconds:
+    """Return one number for each row, the same for rows of equal inputs."""
+    place = np.unique(request.points(), axis=0, return_inverse=True)[1]
+    return place.reshape(-1).astype(np.float64)
 
 
 def _folds(request: SliceRequest) -> Places:
