@@ -26,6 +26,9 @@ EXTENDING = ("affine", "log-log-curve", "scale-offset")
 _JUMP = 0.05
 """What counts as a jump where no interval is known, on the natural logarithm."""
 
+_AROUND = 2.0 ** (1 / 8)
+"""How far around a query of several inputs a step of the model is looked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedPoint:
@@ -94,7 +97,9 @@ def evaluate(
     value, width = float(seconds[0]), float(widths[0])
     if not (math.isfinite(value) and value > 0):
         return Unanswered(code="no-value", reason="the model has no positive value there")
-    cliff = None if outside else _cliff(predictor, columns, value, width)
+    cliff = None
+    if not outside:
+        cliff = _cliff(predictor, columns, width) or _step(predictor, selected, value, width)
     notes: tuple[str, ...] = ()
     if cliff is not None:
         width, note = cliff
@@ -148,7 +153,6 @@ def _extends(predictor: FittedPredictor, outside: Mapping[str, float]) -> bool:
 def _cliff(
     predictor: FittedPredictor,
     columns: Mapping[str, NDArray[np.float64]],
-    value: float,
     width: float,
 ) -> tuple[float, str] | None:
     """Return a half-width that covers both sides of a measured jump, and a note on it.
@@ -180,3 +184,51 @@ def _cliff(
         + ("the interval covers both sides" if is_known else "either side's value may hold")
     )
     return max(covering, width) if is_known else width, note
+
+
+def _step(
+    predictor: FittedPredictor, selected: SelectedSlice, value: float, width: float
+) -> tuple[float, str] | None:
+    """Return a half-width that covers a step of the model close by, and a note on it.
+
+    A model of several inputs holds no measured sizes to compare. Its own answers at sizes an
+    eighth of an octave below and above stand for them, inside the domain and one input at a time:
+    tile, alignment and protocol edges between measured sizes may lie on either side of the query.
+    """
+    if isinstance(predictor.evaluator, CurveEvaluator) or not math.isfinite(width):
+        return None
+    names, sizes = _neighbours(selected)
+    if not names:
+        return None
+    columns = {name: np.repeat(value, 2 * len(names)) for name, value in selected.inputs.items()}
+    for place, (name, pair) in enumerate(zip(names, sizes, strict=True)):
+        columns[name][2 * place : 2 * place + 2] = pair
+    found = predictor.predict(columns).reshape(len(names), 2)
+    if not bool((np.isfinite(found) & (found > 0)).all()):
+        return None
+    rises = np.log(found[:, 1] / found[:, 0])
+    runs = np.array([math.log(high / low) for low, high in sizes])
+    jumps = np.maximum(rises - runs, -rises)
+    place = int(jumps.argmax())
+    if not jumps[place] > width:
+        return None
+    covering = float(np.abs(np.log(found[place] / value)).max())
+    low, high = sizes[place]
+    note = (
+        f"the model has a step of {names[place]} between {low:g} and {high:g} "
+        f"(factor {math.exp(rises[place]):.3g}): the interval covers both sides"
+    )
+    return max(covering, width), note
+
+
+def _neighbours(selected: SelectedSlice) -> tuple[list[str], list[tuple[float, float]]]:
+    """Return inputs that can be varied, and a whole size below and above each."""
+    names, sizes = [], []
+    for name, size in selected.inputs.items():
+        limits = selected.slice.domain[name]
+        low = max(math.floor(size / _AROUND), limits.minimum)
+        high = min(math.ceil(size * _AROUND), limits.maximum)
+        if 0 < low < high:
+            names.append(name)
+            sizes.append((low, high))
+    return names, sizes
