@@ -88,9 +88,11 @@ def evaluate(
     predictor = _model(selected.slice, outside, predictor_of)
     if isinstance(predictor, Unanswered):
         return predictor
-    columns = {name: np.array([value]) for name, value in selected.inputs.items()}
     distance = max(outside.values(), default=0.0)
+    around = [] if outside or isinstance(predictor.evaluator, CurveEvaluator) else _around(selected)
+    columns = _columns(selected, around)
     try:
+        # One call for the query and its neighbours: most of the cost is that of a call.
         seconds, widths = predictor.predict_with_half_width(columns, octaves=np.array([distance]))
     except UsageError as error:
         return Unanswered(code=error.code, reason=error.message)
@@ -99,7 +101,7 @@ def evaluate(
         return Unanswered(code="no-value", reason="the model has no positive value there")
     cliff = None
     if not outside:
-        cliff = _cliff(predictor, columns, width) or _step(predictor, selected, value, width)
+        cliff = _step(around, seconds, width) if around else _cliff(predictor, columns, width)
     notes: tuple[str, ...] = ()
     if cliff is not None:
         width, note = cliff
@@ -186,8 +188,39 @@ def _cliff(
     return max(covering, width) if is_known else width, note
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two sizes of an input, below and above a query."""
+
+    name: str
+    low: float
+    high: float
+
+
+def _around(selected: SelectedSlice) -> list[_Pair]:
+    """Return a whole size below and above each input that can be varied inside the domain."""
+    found = []
+    for name, size in selected.inputs.items():
+        limits = selected.slice.domain[name]
+        low = max(math.floor(size / _AROUND), limits.minimum)
+        high = min(math.ceil(size * _AROUND), limits.maximum)
+        if 0 < low < high:
+            found.append(_Pair(name, low, high))
+    return found
+
+
+def _columns(selected: SelectedSlice, around: list[_Pair]) -> dict[str, NDArray[np.float64]]:
+    """Return the query, then each of its neighbours: one input of it differs."""
+    columns = {
+        name: np.repeat(value, 1 + 2 * len(around)) for name, value in selected.inputs.items()
+    }
+    for place, pair in enumerate(around):
+        columns[pair.name][1 + 2 * place : 3 + 2 * place] = pair.low, pair.high
+    return columns
+
+
 def _step(
-    predictor: FittedPredictor, selected: SelectedSlice, value: float, width: float
+    around: list[_Pair], seconds: NDArray[np.float64], width: float
 ) -> tuple[float, str] | None:
     """Return a half-width that covers a step of the model close by, and a note on it.
 
@@ -195,40 +228,19 @@ def _step(
     eighth of an octave below and above stand for them, inside the domain and one input at a time:
     tile, alignment and protocol edges between measured sizes may lie on either side of the query.
     """
-    if isinstance(predictor.evaluator, CurveEvaluator) or not math.isfinite(width):
-        return None
-    names, sizes = _neighbours(selected)
-    if not names:
-        return None
-    columns = {name: np.repeat(value, 2 * len(names)) for name, value in selected.inputs.items()}
-    for place, (name, pair) in enumerate(zip(names, sizes, strict=True)):
-        columns[name][2 * place : 2 * place + 2] = pair
-    found = predictor.predict(columns).reshape(len(names), 2)
-    if not bool((np.isfinite(found) & (found > 0)).all()):
+    found = seconds[1:].reshape(len(around), 2)
+    if not math.isfinite(width) or not bool((np.isfinite(found) & (found > 0)).all()):
         return None
     rises = np.log(found[:, 1] / found[:, 0])
-    runs = np.array([math.log(high / low) for low, high in sizes])
+    runs = np.array([math.log(pair.high / pair.low) for pair in around])
     jumps = np.maximum(rises - runs, -rises)
     place = int(jumps.argmax())
     if not jumps[place] > width:
         return None
-    covering = float(np.abs(np.log(found[place] / value)).max())
-    low, high = sizes[place]
+    covering = float(np.abs(np.log(found[place] / seconds[0])).max())
+    pair = around[place]
     note = (
-        f"the model has a step of {names[place]} between {low:g} and {high:g} "
+        f"the model has a step of {pair.name} between {pair.low:g} and {pair.high:g} "
         f"(factor {math.exp(rises[place]):.3g}): the interval covers both sides"
     )
     return max(covering, width), note
-
-
-def _neighbours(selected: SelectedSlice) -> tuple[list[str], list[tuple[float, float]]]:
-    """Return inputs that can be varied, and a whole size below and above each."""
-    names, sizes = [], []
-    for name, size in selected.inputs.items():
-        limits = selected.slice.domain[name]
-        low = max(math.floor(size / _AROUND), limits.minimum)
-        high = min(math.ceil(size * _AROUND), limits.maximum)
-        if 0 < low < high:
-            names.append(name)
-            sizes.append((low, high))
-    return names, sizes
