@@ -64,12 +64,28 @@ def choose(errors: Mapping[Form, FloatArray], groups: FloatArray) -> Form:
     for form in SIMPLEST_FIRST:
         if form == best:
             break
-        if form in means:
-            lost = means[form] - means[best]
-            deviation = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
-            if float(lost.mean()) <= _STANDARD_ERRORS * deviation:
-                return form
+        if form in means and not _loses(means[form], means[best]):
+            return form
     return best
+
+
+def gains(simple: FloatArray, rival: FloatArray, groups: FloatArray) -> bool:
+    """Return whether a rival errs less than a simpler model by over two standard errors.
+
+    Parameters
+    ----------
+    simple, rival : ndarray
+        Signed log errors of the same rows, ``(n,)``; NaN where a row was not left out.
+    groups : ndarray
+        As in `choose`.
+    """
+    return _loses(group_means(np.abs(simple), groups), group_means(np.abs(rival), groups))
+
+
+def _loses(means: FloatArray, best: FloatArray) -> bool:
+    lost = means - best
+    deviation = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
+    return float(lost.mean()) > _STANDARD_ERRORS * deviation
 
 
 def group_means(values: FloatArray, groups: FloatArray) -> FloatArray:

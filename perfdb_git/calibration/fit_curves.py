@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfdb_git.analysis.conformal import DistanceWidening, conformal_quantile, group_folds
+from perfdb_git.analysis.conformal import (
+    DistanceWidening,
+    cautious_level,
+    conformal_quantile,
+    group_folds,
+)
 from perfdb_git.analysis.curves import (
     AffineCurve,
     LogLogCurve,
@@ -26,7 +31,7 @@ from perfdb_git.analysis.curves import (
 from perfdb_git.analysis.gaussian_process import MOST_ROWS, GaussianProcess, fit_gaussian_process
 from perfdb_git.analysis.jumps import jumps_around
 from perfdb_git.analysis.sized_widths import SizedWidths, fit_sized_widths, tells_sizes_apart
-from perfdb_git.calibration.choosing import choose, tried_forms
+from perfdb_git.calibration.choosing import choose, gains, tried_forms
 from perfdb_git.calibration.slice_fits import (
     SliceFit,
     SliceRequest,
@@ -48,6 +53,8 @@ if TYPE_CHECKING:
 _FOLDS = 10
 _LEAST_SIZES = 12
 _STEPS = 16
+_NOISE_DEGREES = 4.0
+"""Of t noise around a process, tried beside normal noise: some tables have outliers."""
 
 Curve = AffineCurve | StepTable | LogLogCurve
 
@@ -56,16 +63,22 @@ CURVE_FORMS: tuple[Form, ...] = ("affine", "step-table", "log-log-curve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one form fits the rows of a request."""
+    """How one form fits the rows of a request; ``noise_degrees`` are of a process alone."""
 
     request: SliceRequest
     form: Form
+    noise_degrees: float | None = None
 
     def fit(self, columns: Columns, latency: Seconds) -> Curve | GaussianProcess:
         """Return the form's parameters."""
         if self.form == "gaussian-process":
             target = np.log(latency / self.base(columns))
-            return fit_gaussian_process(self.inputs(columns), target, seed=self.request.seed)
+            return fit_gaussian_process(
+                self.inputs(columns),
+                target,
+                seed=self.request.seed,
+                noise_degrees=self.noise_degrees,
+            )
         size = columns[self.request.inputs[0]]
         if self.form == "affine":
             return fit_affine(size, latency)
@@ -173,12 +186,11 @@ def fit_small_slice(
         'too-few-records' where the rows do not suffice for an interval.
     """
     folds = _folds(request)
-    found = {form: _out_of_fold(request, form, folds) for form in forms}
-    errors = {form: pair[0] for form, pair in found.items()}
-    groups = np.unique(request.points(), axis=0, return_inverse=True)[1].reshape(-1)
-    chosen = choose(errors, groups.astype(np.float64))
-    kind = _Kind(request=request, form=chosen)
-    widths, widening = _interval(kind, folds, *found[chosen])
+    found = {form: _tried(request, form, folds) for form in forms}
+    errors = {form: tried.errors for form, tried in found.items()}
+    chosen = choose(errors, _point_groups(request))
+    kind = found[chosen].kind
+    widths, widening = _interval(found[chosen], folds)
     interval = encode_interval(
         widths,
         folds="points, the ends of a curve always kept" if len(request.inputs) == 1 else "points",
@@ -193,14 +205,51 @@ def fit_small_slice(
     )
 
 
+def small_form_errors(request: SliceRequest, form: Form, folds: Places) -> Seconds:
+    """Return log(predicted / measured) of every row by models that had not seen its fold."""
+    return _tried(request, form, folds).errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """What models of a kind say of rows that they had not seen; see `out_of_fold`."""
+
+    kind: _Kind
+    errors: Seconds
+    scales: Seconds
+
+
+def _tried(request: SliceRequest, form: Form, folds: Places) -> _Tried:
+    """Return a form as cross-validation sees it; a process has t noise only where that gains."""
+    plain = _tried_kind(_Kind(request=request, form=form), folds)
+    if form != "gaussian-process":
+        return plain
+    kind = _Kind(request=request, form=form, noise_degrees=_NOISE_DEGREES)
+    robust = _tried_kind(kind, folds)
+    groups = _point_groups(request)
+    return robust if gains(plain.errors, robust.errors, groups) else plain
+
+
+def _tried_kind(kind: _Kind, folds: Places) -> _Tried:
+    fit: Fit = kind.predictor
+    errors, scales = out_of_fold(fit, kind.request.columns, kind.request.latency, folds)
+    return _Tried(kind=kind, errors=errors, scales=scales)
+
+
+def _point_groups(request: SliceRequest) -> Seconds:
+    """Return one number for each row, the same for rows of equal inputs."""
+    place = np.unique(request.points(), axis=0, return_inverse=True)[1]
+    return place.reshape(-1).astype(np.float64)
+
+
 def _interval(
-    kind: _Kind, folds: Places, errors: Seconds, scales: Seconds
+    tried: _Tried, folds: Places
 ) -> tuple[OneWidth | SizedWidths, DistanceWidening | None]:
     """Return half-widths by size where errors are many enough to tell, else one for all."""
-    request, left_out = kind.request, folds >= 0
-    points = request.points()
+    kind, left_out = tried.kind, folds >= 0
+    request, points = kind.request, kind.request.points()
     if kind.form in CURVE_FORMS and tells_sizes_apart(points[left_out, 0]):
-        scores = np.abs(errors)
+        scores = np.abs(tried.errors)
         if kind.form == "log-log-curve":
             # What the rule of jumps covers however narrow an interval is needs no width.
             covered = out_of_fold(kind.jump_predictor, request.columns, request.latency, folds)[1]
@@ -208,22 +257,14 @@ def _interval(
         ends = (float(points.min()), float(points.max()))
         sized = fit_sized_widths(points[left_out, 0], scores[left_out], request.level, ends=ends)
         return widen_each_side(request, kind.predictor, sized), None
-    width = conformal_quantile((np.abs(errors) / scales)[left_out], request.level)
+    by_deviation, level = kind.form == "gaussian-process", request.level
+    if by_deviation:
+        level = cautious_level(level, len(np.unique(_point_groups(request))))
+    width = conformal_quantile((np.abs(tried.errors) / tried.scales)[left_out], level)
     if math.isinf(width):
         raise _too_few(request)
-    by_deviation = kind.form == "gaussian-process"
     one = OneWidth(level=request.level, width=width, by_deviation=by_deviation)
     return one, learn_widening(request, kind.predictor, width)
-
-
-def small_form_errors(request: SliceRequest, form: Form, folds: Places) -> Seconds:
-    """Return log(predicted / measured) of every row by models that had not seen its fold."""
-    return _out_of_fold(request, form, folds)[0]
-
-
-def _out_of_fold(request: SliceRequest, form: Form, folds: Places) -> tuple[Seconds, Seconds]:
-    fit: Fit = _Kind(request=request, form=form).predictor
-    return out_of_fold(fit, request.columns, request.latency, folds)
 
 
 def _folds(request: SliceRequest) -> Places:

@@ -102,10 +102,13 @@ def _fit_with_trees(
         if progress is not None:
             progress(done[0] / total)
 
-    inside, beyond = fit_tree_slice(request, advance)
-    only = {**notes} if small else {**notes, "boosted-trees": "the only form that can be fitted"}
+    fit_of_all = fit_tree_slice(request, advance)
+    only = dict(notes)
+    if not small:
+        errors["boosted-trees"] = fit_of_all.errors
+        only["boosted-trees"] = "the only form that can be fitted; error of coarser folds over rows"
     return SliceFit(
-        inside=inside,
-        beyond=beyond,
+        inside=fit_of_all.inside,
+        beyond=fit_of_all.beyond,
         tried=tried_forms(request.forms, errors, "boosted-trees", only),
     )

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 
 LEAST_ROWS = 200
 _FOLDS = 3
-_TAIL_OCTAVES = 2.0
+_TAILS_OCTAVES = (1.0, 2.0)
+"""Tails to leave out; the first with rows enough is taken: it keeps most of what the model has."""
+
+_NEAREST_OCTAVES = 1 / 8
+"""Rows that follow the cut more closely say nothing of how errors grow with the distance."""
+
 _LEAST_TAIL_ROWS = 50
 
 
@@ -95,15 +100,26 @@ def rounds_of_trees(request: SliceRequest) -> int:
     plan = _plan(request)
     recipe = RECIPES[plan.inside]
     far = RECIPES[plan.beyond or plan.inside]
-    tail = far.settings.rounds * len(far.bases) // 2
+    tail = far.fold_settings.rounds * len(far.bases)
     beyond = far.settings.rounds * len(far.bases) if plan.beyond else 0
     folds = 2 * _FOLDS * recipe.fold_settings.rounds
     return recipe.settings.rounds + folds + tail + beyond
 
 
-def fit_tree_slice(
-    request: SliceRequest, progress: Callable[[], object] | None = None
-) -> tuple[FittedModel, FittedModel | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeFit:
+    """The models of a slice, and what cross-validation says of the one inside.
+
+    ``errors`` are log(predicted / measured) of every row by a model that had not seen it, ``(n,)``;
+    folds leave out rows and take the coarser settings of the models behind intervals.
+    """
+
+    inside: FittedModel
+    beyond: FittedModel | None
+    errors: Seconds
+
+
+def fit_tree_slice(request: SliceRequest, progress: Callable[[], object] | None = None) -> TreeFit:
     """Fit the model inside the range and, where its recipe has one, the model beyond.
 
     Parameters
@@ -118,14 +134,29 @@ def fit_tree_slice(
     InvalidInputError
         'too-few-records' where the rows do not suffice for an interval.
     """
-    plan, hardware = _plan(request), _hardware(request)
+    plan = _plan(request)
     recipe = _recipe(request, plan.inside)
+    fitted = _with_interval(request, plan, recipe, progress)
+    if plan.beyond is None:
+        rate = _learned_rate(request, recipe, fitted, progress)
+        return TreeFit(inside=_inside(request, fitted, rate), beyond=None, errors=fitted.row_errors)
+    far = _recipe(request, plan.beyond)
+    beyond = _beyond(request, far, fitted, progress)
+    return TreeFit(inside=_inside(request, fitted, None), beyond=beyond, errors=fitted.row_errors)
+
+
+def _with_interval(
+    request: SliceRequest,
+    plan: _Plan,
+    recipe: TreeRecipe,
+    progress: Callable[[], object] | None,
+) -> SliceWithInterval:
     columns = _repeated(request)
     fitted = fit_slice_with_interval(
         recipe,
         columns,
         request.latency,
-        hardware,
+        _hardware(request),
         line_by=_line_by(plan, columns),
         level=request.level,
         folds=_FOLDS,
@@ -139,12 +170,7 @@ def fit_tree_slice(
             document="calibration spec",
             remedy="measure more, or slice less",
         )
-    if plan.beyond is None:
-        rate = _learned_rate(request, recipe, fitted, progress)
-        return _inside(request, fitted, rate), None
-    far = _recipe(request, plan.beyond)
-    beyond = _beyond(request, far, fitted, progress)
-    return _inside(request, fitted, None), beyond
+    return fitted
 
 
 def _inside(
@@ -192,7 +218,11 @@ def _beyond(
         widening=widening,
     )
     return encode_trees(
-        model.models, features=recipe.features, bases=recipe.bases, interval=interval
+        model.models,
+        features=recipe.features,
+        bases=recipe.bases,
+        part_weights=model.part_weights,
+        interval=interval,
     )
 
 
@@ -211,29 +241,23 @@ def _learned_rate(
     along = request.columns[_plan(request).along]
     if len(along) == 1 or along.min() <= 0:
         return None
-    kept = along <= along.max() / 2**_TAIL_OCTAVES
-    if kept.sum() < LEAST_ROWS or (~kept).sum() < _LEAST_TAIL_ROWS:
+    for cut in _TAILS_OCTAVES:
+        kept = along <= along.max() / 2**cut
+        if kept.sum() < LEAST_ROWS:
+            return None
+        octaves = np.log2(along / along[kept].max())
+        tail = octaves > _NEAREST_OCTAVES
+        if tail.sum() >= max(_LEAST_TAIL_ROWS, 1 / (1 - request.level)):
+            break
+    else:
         return None
     columns = _repeated(request)
-    model = _without_tail(request, _coarser(recipe), columns, kept, progress)
-    predicted = model.predict(some_rows(columns, ~kept, len(kept)))
-    width = _interior_width(request, fitted)
-    over = np.abs(np.log(predicted / request.latency[~kept])) / width
-    octaves = np.log2(along[~kept] / along[kept].max())
+    model = _without_tail(request, recipe, columns, kept, progress)
+    predicted = model.predict(some_rows(columns, tail, len(tail)))
+    over = np.abs(np.log(predicted / request.latency[tail])) / _interior_width(request, fitted)
     if math.isinf(conformal_quantile(over, request.level)):
         return None
-    return fit_distance_widening(over, octaves, request.level)
-
-
-def _coarser(recipe: TreeRecipe) -> TreeRecipe:
-    """Return a recipe at half the cost; what it misses by makes intervals wider."""
-    settings = recipe.settings
-    quick = replace(
-        settings,
-        rounds=max(1, settings.rounds // 2),
-        learning_rate=min(1.0, 2 * settings.learning_rate),
-    )
-    return replace(recipe, settings=quick)
+    return fit_distance_widening(over, octaves[tail], request.level)
 
 
 def _without_tail(
@@ -243,6 +267,8 @@ def _without_tail(
     kept: NDArray[np.bool_],
     progress: Callable[[], object] | None,
 ) -> SliceOfTrees:
+    """Fit without the tail, by the coarser settings; what they miss by makes intervals wider."""
+    recipe = replace(recipe, settings=recipe.fold_settings)
     rows = some_rows(columns, kept, len(kept))
     return fit_slice(recipe, rows, request.latency[kept], _hardware(request), progress)
 

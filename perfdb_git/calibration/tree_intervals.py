@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 class SliceWithInterval:
     """One slice's model for points, error scales, and half-widths for both kinds of query.
 
-    ``lines`` holds the codes of the measured lines, sorted.
+    ``lines`` holds the codes of the measured lines, sorted; ``row_errors`` log(predicted /
+    measured) of every training row by a model of the row folds that had not seen it.
     """
 
     points: SliceOfTrees
@@ -49,6 +50,7 @@ class SliceWithInterval:
     widths: TwoRegimeWidths
     line_by: tuple[str, ...]
     lines: NDArray[np.float64]
+    row_errors: NDArray[np.float64]
 
     def predict(self, columns: Columns) -> tuple[Seconds, Seconds]:
         """Return latencies in seconds and half-widths on the logarithm, each ``(n,)``.
@@ -105,10 +107,11 @@ def fit_slice_with_interval(
     points = fit_slice(recipe, columns, latency, hardware, progress)
     described = FEATURE_SETS[recipe.features].compute(columns, hardware)
     lines = line_codes(columns, line_by)
-    scales, widths = [], []
+    scales, widths, found = [], [], []
     for dealt in (row_folds(len(latency), folds), group_folds(lines, folds)):
         errors = _out_of_fold(recipe, columns, latency, hardware, dealt, progress)
         scale, seen = fit_error_scale(described, errors, dealt, bins=points.models[0].bins)
+        found.append(errors)
         scales.append(scale)
         widths.append(fit_conformal_widths(np.abs(errors) / seen, level))
     return SliceWithInterval(
@@ -118,6 +121,7 @@ def fit_slice_with_interval(
         widths=TwoRegimeWidths(measured=widths[0], unmeasured=widths[1]),
         line_by=line_by,
         lines=np.unique(lines),
+        row_errors=found[0],
     )
 
 

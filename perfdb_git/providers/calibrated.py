@@ -34,7 +34,7 @@ from perfdb_git.providers.protocol import NOT_SELECTED
 if TYPE_CHECKING:
     from perfdb_git.providers.calibrated_points import CalibratedPoint
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same calibration and query give another answer."""
 
 RESPONSE = "latency"

@@ -26,6 +26,9 @@ EXTENDING = ("affine", "log-log-curve", "scale-offset")
 _JUMP = 0.05
 """What counts as a jump where no interval is known, on the natural logarithm."""
 
+_AROUND = 2.0 ** (1 / 8)
+"""How far around a query of several inputs a step of the model is looked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedPoint:
@@ -85,16 +88,20 @@ def evaluate(
     predictor = _model(selected.slice, outside, predictor_of)
     if isinstance(predictor, Unanswered):
         return predictor
-    columns = {name: np.array([value]) for name, value in selected.inputs.items()}
     distance = max(outside.values(), default=0.0)
+    around = [] if outside or isinstance(predictor.evaluator, CurveEvaluator) else _around(selected)
+    columns = _columns(selected, around)
     try:
+        # One call for the query and its neighbours: most of the cost is that of a call.
         seconds, widths = predictor.predict_with_half_width(columns, octaves=np.array([distance]))
     except UsageError as error:
         return Unanswered(code=error.code, reason=error.message)
     value, width = float(seconds[0]), float(widths[0])
     if not (math.isfinite(value) and value > 0):
         return Unanswered(code="no-value", reason="the model has no positive value there")
-    cliff = None if outside else _cliff(predictor, columns)
+    cliff = None
+    if not outside:
+        cliff = _step(around, seconds, width) if around else _cliff(predictor, columns)
     notes: tuple[str, ...] = ()
     if cliff is not None:
         width, note = cliff
@@ -168,3 +175,61 @@ def _cliff(
         + ("the interval covers both sides" if is_known else "either side's value may hold")
     )
     return max(float(jumps.reach[0]), plain) if is_known else plain, note
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two sizes of an input, below and above a query."""
+
+    name: str
+    low: float
+    high: float
+
+
+def _around(selected: SelectedSlice) -> list[_Pair]:
+    """Return a whole size below and above each input that can be varied inside the domain."""
+    found = []
+    for name, size in selected.inputs.items():
+        limits = selected.slice.domain[name]
+        low = max(math.floor(size / _AROUND), limits.minimum)
+        high = min(math.ceil(size * _AROUND), limits.maximum)
+        if 0 < low < high:
+            found.append(_Pair(name, low, high))
+    return found
+
+
+def _columns(selected: SelectedSlice, around: list[_Pair]) -> dict[str, NDArray[np.float64]]:
+    """Return the query, then each of its neighbours: one input of it differs."""
+    columns = {
+        name: np.repeat(value, 1 + 2 * len(around)) for name, value in selected.inputs.items()
+    }
+    for place, pair in enumerate(around):
+        columns[pair.name][1 + 2 * place : 3 + 2 * place] = pair.low, pair.high
+    return columns
+
+
+def _step(
+    around: list[_Pair], seconds: NDArray[np.float64], width: float
+) -> tuple[float, str] | None:
+    """Return a half-width that covers a step of the model close by, and a note on it.
+
+    A model of several inputs holds no measured sizes to compare. Its own answers at sizes an
+    eighth of an octave below and above stand for them, inside the domain and one input at a time:
+    tile, alignment and protocol edges between measured sizes may lie on either side of the query.
+    """
+    found = seconds[1:].reshape(len(around), 2)
+    if not math.isfinite(width) or not bool((np.isfinite(found) & (found > 0)).all()):
+        return None
+    rises = np.log(found[:, 1] / found[:, 0])
+    runs = np.array([math.log(pair.high / pair.low) for pair in around])
+    jumps = np.maximum(rises - runs, -rises)
+    place = int(jumps.argmax())
+    if not jumps[place] > width:
+        return None
+    covering = float(np.abs(np.log(found[place] / seconds[0])).max())
+    pair = around[place]
+    note = (
+        f"the model has a step of {pair.name} between {pair.low:g} and {pair.high:g} "
+        f"(factor {math.exp(rises[place]):.3g}): the interval covers both sides"
+    )
+    return max(covering, width), note

@@ -35,7 +35,11 @@ from perfdb_git.providers.model_reads import (
     Seconds,
     read_reads,
 )
-from perfdb_git.providers.stored_parameters import FORM_VERSION, ParameterReader
+from perfdb_git.providers.stored_parameters import (
+    LATER_FORM_VERSION,
+    ParameterReader,
+    knows_form,
+)
 from perfdb_git.providers.stored_trees import read_bins, read_trees
 
 
@@ -118,7 +122,7 @@ def decode_model(
     """
     where = f"{pointer}/parameters"
     reader = ParameterReader(model.parameters, document=document, pointer=where)
-    if model.form_version != FORM_VERSION:
+    if not knows_form(model.form, model.form_version):
         raise reader.fault(f"no form {model.form} of version {model.form_version}", "unknown-form")
     inputs = _input_reader(model, calibration, reader, terms or {})
     reads = read_reads(reader, inputs.features)
@@ -169,6 +173,7 @@ def _trees(
         raise reader.fault("boosted trees need a feature set and a base")
     if reads.inputs or reads.features:
         raise reader.fault("boosted trees read all features of their set")
+    _refuse_unknown_parts(model, reader, inputs, reads)
     bins = read_bins(reader)
     wanted = len(inputs.features.names(inputs.hardware))
     if len(bins.edge_counts) != wanted:
@@ -187,6 +192,18 @@ def _trees(
     return evaluator, interval, widening
 
 
+def _refuse_unknown_parts(
+    model: FittedModel, reader: ParameterReader, inputs: InputReader, reads: ModelReads
+) -> None:
+    if bool(reads.part_weights) != (model.form_version == LATER_FORM_VERSION):
+        raise reader.fault(
+            f"trees of version {model.form_version} and a sum of parts", "unknown-form"
+        )
+    unknown = sorted(set(reads.part_weights) - inputs.part_names())
+    if unknown:
+        raise reader.fault(f"the feature set has no part {unknown[0]}")
+
+
 def _small_form(
     model: FittedModel,
     reader: ParameterReader,
@@ -195,6 +212,8 @@ def _small_form(
     pointer: str,
 ) -> _Decoded:
     _refuse_unknown_features(reader, inputs, reads)
+    if reads.part_weights:
+        raise reader.fault("only boosted trees read a sum of parts")
     interval, widening = None, None
     if model.interval is not None:
         found, widening = decode_interval(
@@ -208,7 +227,8 @@ def _small_form(
     if model.form == "gaussian-process":
         if isinstance(interval, SizedWidths):
             raise reader.fault("widths by size need a form of one size")
-        process = _process(reader, len(reads.inputs) + len(reads.features))
+        count = len(reads.inputs) + len(reads.features)
+        process = _process(reader, count, model.form_version)
         return (
             ProcessEvaluator(reader=inputs, reads=reads, process=process, interval=interval),
             interval,
@@ -291,7 +311,7 @@ _CURVES: Mapping[
 }
 
 
-def _process(reader: ParameterReader, wanted: int) -> GaussianProcess:
+def _process(reader: ParameterReader, wanted: int, version: int) -> GaussianProcess:
     names = ("input_centers", "input_spreads", "length_scales")
     by_input = {name: reader.array(name, "float64", 1) for name in names}
     table, weights = reader.array("inputs", "float64", 2), reader.array("weights", "float64", 1)
@@ -301,6 +321,11 @@ def _process(reader: ParameterReader, wanted: int) -> GaussianProcess:
         raise reader.fault("training inputs and weights do not fit together")
     if not all(bool((by_input[name] > 0).all()) for name in names[1:]):
         raise reader.fault("spreads and length scales must be positive")
+    factors = None
+    if version == LATER_FORM_VERSION:
+        factors = reader.array("noise_factors", "float64", 1)
+        if factors.shape != weights.shape or not bool((factors > 0).all()):
+            raise reader.fault("noise factors must be positive, one for each training row")
     return GaussianProcess(
         inputs=table,
         weights=weights,
@@ -309,4 +334,5 @@ def _process(reader: ParameterReader, wanted: int) -> GaussianProcess:
         nugget=reader.number("nugget", least=0),
         target_center=reader.number("target_center"),
         target_spread=reader.number("target_spread", least=0),
+        noise_factors=factors,
     )

@@ -12,13 +12,14 @@ from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.analysis.symmetric_trees import SymmetricTrees
 from perfdb_git.formats.arrays import encode_parameters
 from perfdb_git.model.calibration import FittedModel, Form, IntervalCalibration
+from perfdb_git.operations.features.feature_set import SUM_OF_PARTS
 from perfdb_git.operations.features.registry import FEATURE_SETS
 from perfdb_git.providers.model_reads import ModelReads, feature_reference
-from perfdb_git.providers.stored_parameters import FORM_VERSION
+from perfdb_git.providers.stored_parameters import FORM_VERSION, LATER_FORM_VERSION
 from perfdb_git.providers.stored_trees import Arrays, Numbers, bins_arrays, same_bins, trees_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 def encode_trees(
@@ -26,6 +27,7 @@ def encode_trees(
     *,
     features: str,
     bases: Sequence[str],
+    part_weights: Mapping[str, float] | None = None,
     interval: IntervalCalibration | None = None,
 ) -> FittedModel:
     """Return trees over roofline efficiency as a document states them.
@@ -38,6 +40,8 @@ def encode_trees(
         Key of `FEATURE_SETS`; the trees read all its features in order.
     bases : sequence of str
         Of the feature set; the prediction is the geometric mean over them.
+    part_weights : mapping of str to float or None
+        Positive weights of the base `SUM_OF_PARTS`, where it is among the bases.
     interval : IntervalCalibration or None
         Its error scales share the bins of the models; see `encode_interval`.
 
@@ -48,16 +52,20 @@ def encode_trees(
     """
     if not models or len(models) != len(bases):
         raise ValueError(f"{len(models)} models for {len(bases)} bases")
-    _refuse_unknown_bases(features, bases)
+    weights = part_weights or {}
+    if (SUM_OF_PARTS in bases) != bool(weights):
+        raise ValueError("weights of parts, and a sum of parts among the bases: both or none")
+    _refuse_unknown_bases(features, [base for base in bases if base != SUM_OF_PARTS])
     bins = models[0].bins
     if not all(same_bins(model.bins, bins) for model in models):
         raise ValueError("all models of a form share their bins")
-    numbers: Numbers = ModelReads(bases=tuple(bases)).numbers()
+    numbers: Numbers = ModelReads(bases=tuple(bases), part_weights=weights).numbers()
     arrays: Arrays = bins_arrays(bins)
     for place, model in enumerate(models):
         more_numbers, more_arrays = trees_parts(f"trees.{place}", model)
         numbers, arrays = numbers | more_numbers, arrays | more_arrays
-    return _model("boosted-trees", features, numbers, arrays, interval)
+    version = LATER_FORM_VERSION if weights else FORM_VERSION
+    return _model("boosted-trees", features, numbers, arrays, interval, version)
 
 
 def encode_curve(
@@ -125,7 +133,11 @@ def encode_gaussian_process(
         raise ValueError(f"{len(inputs)} names for {arrays['length_scales'].shape[0]} inputs")
     numbers = {name: float(getattr(process, name)) for name in plain}
     numbers |= _reads(tuple(inputs), features, base).numbers()
-    return _model("gaussian-process", features, numbers, arrays, interval)
+    version = FORM_VERSION
+    if process.noise_factors is not None:
+        arrays["noise_factors"] = process.noise_factors
+        version = LATER_FORM_VERSION
+    return _model("gaussian-process", features, numbers, arrays, interval, version)
 
 
 def encode_scale_offset(
@@ -191,10 +203,11 @@ def _model(
     numbers: Numbers,
     arrays: Arrays,
     interval: IntervalCalibration | None,
+    version: int = FORM_VERSION,
 ) -> FittedModel:
     return FittedModel(
         form=form,
-        form_version=FORM_VERSION,
+        form_version=version,
         features=feature_reference(features),
         parameters=encode_parameters(numbers, arrays),
         interval=interval,

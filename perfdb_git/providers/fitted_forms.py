@@ -60,7 +60,7 @@ class TreesEvaluator:
         return codes
 
     def _seconds(self, columns: Columns, codes: list[NDArray[np.uint8]]) -> Seconds:
-        bases = [self.reader.base(name, columns) for name in self.reads.bases]
+        bases = [self.reader.base(name, columns, self.reads) for name in self.reads.bases]
         logs = [model.predict_codes(code) for model, code in zip(self.models, codes, strict=True)]
         if len(bases) == 1:
             return np.asarray(bases[0] * np.exp(logs[0]))
@@ -91,7 +91,7 @@ class CurveEvaluator:
     def size(self, columns: Columns) -> Seconds:
         """Return the one number that the curve reads, ``(n,)``; a base where it reads no other."""
         if not self.reads.inputs and not self.reads.features:
-            return self.reader.base(self.reads.bases[0], columns)
+            return self.reader.base(self.reads.bases[0], columns, self.reads)
         return self.reader.read(self.reads, columns)[0]
 
     def seconds(self, columns: Columns) -> Seconds:

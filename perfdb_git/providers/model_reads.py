@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import FeatureSet as FeatureReference
 from perfdb_git.model.values import Scalar
-from perfdb_git.operations.features.feature_set import FeatureSet
+from perfdb_git.operations.features.feature_set import SUM_OF_PARTS, FeatureSet
 from perfdb_git.operations.features.hardware import Hardware
 from perfdb_git.operations.features.registry import FEATURE_SETS
 from perfdb_git.providers.stored_parameters import ParameterReader, named_order
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 Seconds: TypeAlias = NDArray[np.float64]
+
+_PART = "part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +35,14 @@ class ModelReads:
         Names of single features of the set; none where a form reads all of them.
     bases : tuple of str
         Bases of the set: the form predicts the latency over them. None: it predicts seconds.
+    part_weights : Mapping[str, float]
+        Learned weights of the base `SUM_OF_PARTS`, by name of the part.
     """
 
     inputs: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    part_weights: Mapping[str, float] = field(default_factory=dict)
 
     def numbers(self) -> dict[str, float]:
         """Return the names as numbers of a document; see `read_reads`."""
@@ -45,6 +50,7 @@ class ModelReads:
             named_order("input", self.inputs)
             | named_order("feature", self.features)
             | named_order("base", self.bases)
+            | {f"{_PART}.{name}": weight for name, weight in self.part_weights.items()}
         )
 
 
@@ -53,11 +59,26 @@ def read_reads(reader: ParameterReader, features: FeatureSet | None) -> ModelRea
     inputs, wanted, bases = (reader.names(prefix) for prefix in ("input", "feature", "base"))
     if features is None and (wanted or bases):
         raise reader.fault("features and bases need a feature set")
-    by_text = {} if features is None else {name.replace("-", "_"): name for name in features.bases}
+    by_text = {name.replace("-", "_"): name for name in _bases_of(features)}
     unknown = [name for name in bases if name not in by_text]
     if unknown:
         raise reader.fault(f"the feature set has no base {unknown[0]}")
-    return ModelReads(inputs=inputs, features=wanted, bases=tuple(by_text[name] for name in bases))
+    named = tuple(by_text[name] for name in bases)
+    weights = _part_weights(reader, features) if SUM_OF_PARTS in named else {}
+    return ModelReads(inputs=inputs, features=wanted, bases=named, part_weights=weights)
+
+
+def _bases_of(features: FeatureSet | None) -> tuple[str, ...]:
+    if features is None:
+        return ()
+    return (*features.bases, *(() if features.parts is None else (SUM_OF_PARTS,)))
+
+
+def _part_weights(reader: ParameterReader, features: FeatureSet | None) -> dict[str, float]:
+    weights = reader.numbers_below(_PART, least=0)
+    if features is None or not weights:
+        raise reader.fault("a sum of parts needs weights of the feature set's parts")
+    return weights
 
 
 def feature_reference(name: str | None) -> FeatureReference | None:
@@ -98,11 +119,18 @@ class InputReader:
         self._refuse_missing(columns, features.inputs)
         return features.compute(columns, hardware)
 
-    def base(self, name: str, columns: Columns) -> Seconds:
+    def base(self, name: str, columns: Columns, reads: ModelReads) -> Seconds:
         """Return one base, in seconds."""
         features, hardware = self._both()
         self._refuse_missing(columns, features.inputs)
-        return features.bases[name](columns, hardware)
+        return features.named_base(name, columns, hardware, reads.part_weights)
+
+    def part_names(self) -> frozenset[str]:
+        """Return the names of the set's parts; none where it has no parts."""
+        if self.features is None or self.hardware is None or self.features.parts is None:
+            return frozenset()
+        row = {name: np.array([value]) for name, value in self.features.example.items()}
+        return frozenset(self.features.parts(row, self.hardware))
 
     def read(self, reads: ModelReads, columns: Columns) -> list[Seconds]:
         """Return the declared inputs, then the named features, each float64 ``(n,)``."""
@@ -118,7 +146,7 @@ class InputReader:
 
     def times_base(self, reads: ModelReads, columns: Columns, values: Seconds) -> Seconds:
         """Return values times the base where the form predicts a multiple of one."""
-        return values * self.base(reads.bases[0], columns) if reads.bases else values
+        return values * self.base(reads.bases[0], columns, reads) if reads.bases else values
 
     def _both(self) -> tuple[FeatureSet, Hardware]:
         assert self.features is not None

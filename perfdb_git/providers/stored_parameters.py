@@ -15,7 +15,17 @@ from perfdb_git.model.calibration import Parameters
 T = TypeVar("T")
 
 FORM_VERSION = 1
-"""Version of every form's parameters."""
+"""Version of every form's parameters, where they hold nothing that came later."""
+
+LATER_FORM_VERSION = 2
+"""Of a Gaussian process with noise factors, and of trees over a sum of parts."""
+
+_LATER_FORMS = ("gaussian-process", "boosted-trees")
+
+
+def knows_form(form: str, version: int) -> bool:
+    """Whether parameters of that version of a form can be read."""
+    return version == FORM_VERSION or (version == LATER_FORM_VERSION and form in _LATER_FORMS)
 
 
 def bad_parameters(
@@ -81,6 +91,11 @@ class ParameterReader:
         for name in ordered:
             del self._numbers[name]
         return tuple(name.removeprefix(prefix + ".") for name in ordered)
+
+    def numbers_below(self, prefix: str, *, least: float | None = None) -> dict[str, float]:
+        """Return the numbers named ``<prefix>.<name>`` by name; none if there are none."""
+        found = sorted(name for name in self._numbers if name.startswith(prefix + "."))
+        return {name.removeprefix(prefix + "."): self.number(name, least=least) for name in found}
 
     def array(self, name: str, dtype: str, dimensions: int) -> NDArray[Any]:
         """Return an array that must be there, of one type and number of dimensions."""

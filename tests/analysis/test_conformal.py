@@ -8,6 +8,7 @@ import pytest
 from perfdb_git.analysis.conformal import (
     DistanceWidening,
     TwoRegimeWidths,
+    cautious_level,
     conformal_quantile,
     fit_conformal_widths,
     fit_distance_widening,
@@ -163,3 +164,17 @@ def test_a_learned_scale_narrows_where_errors_are_small_and_keeps_coverage() -> 
     codes = scale.trees.bins.encode(queries)
     assert (scale.predict_codes(codes) == scale.predict(queries)).all()
     assert scale.lowest <= unseen.min() and unseen.max() <= scale.highest
+
+
+def test_a_cautious_level_rarely_covers_less_than_asked() -> None:
+    assert cautious_level(0.9, 10**8) == pytest.approx(0.9, abs=1e-4)
+    assert cautious_level(0.9, 4) == pytest.approx(0.8)
+    draws = np.random.default_rng(5)
+    short = {"plain": 0, "cautious": 0}
+    for _ in range(400):
+        # Two repeats of 60 points that hardly differ; the score of a uniform number is its rank.
+        scores = np.repeat(draws.random(60), 2) + 1e-6 * draws.random(120)
+        short["plain"] += conformal_quantile(scores, 0.9) < 0.9
+        short["cautious"] += conformal_quantile(scores, cautious_level(0.9, 60)) < 0.9
+    assert 0.3 < short["plain"] / 400 < 0.6
+    assert short["cautious"] / 400 < 0.2

@@ -46,15 +46,16 @@ def test_likelihood_and_gradient() -> None:
     rows, values = draws.normal(size=(12, 2)), draws.normal(size=12)
     squares = (rows[:, None] - rows[None]).transpose(2, 0, 1) ** 2
     logs = np.log([0.7, 1.9, 1.3, 0.05])
-    loss, gradient = _negative_log_likelihood(logs, squares, values)
+    factors = 1 + draws.random(12)
+    loss, gradient = _negative_log_likelihood(logs, squares, values, factors)
     r = np.sqrt(squares[0] / 0.49 + squares[1] / 1.9**2) * np.sqrt(3)
-    covariance = 1.3 * (1 + r) * np.exp(-r) + 0.05 * np.eye(12)
+    covariance = 1.3 * (1 + r) * np.exp(-r) + 0.05 * np.diag(factors)
     assert -loss == pytest.approx(stats.multivariate_normal(cov=covariance).logpdf(values))
     for place in range(4):
         step = np.zeros(4)
         step[place] = 1e-6
-        up, _ = _negative_log_likelihood(logs + step, squares, values)
-        down, _ = _negative_log_likelihood(logs - step, squares, values)
+        up, _ = _negative_log_likelihood(logs + step, squares, values, factors)
+        down, _ = _negative_log_likelihood(logs - step, squares, values, factors)
         assert gradient[place] == pytest.approx((up - down) / 2e-6, rel=1e-5)
 
 
@@ -83,6 +84,41 @@ def test_the_fit_depends_on_neither_run_nor_order_of_rows() -> None:
     second = fit_gaussian_process(inputs[order], target[order])
     assert (first.weights == second.weights).all()
     assert (first.length_scales == second.length_scales).all()
+
+
+def test_t_noise_keeps_outliers_from_bending_the_curve() -> None:
+    draws = np.random.default_rng(4)
+    inputs = np.linspace(0, 1, 60)[:, None]
+    truth = np.sin(4 * inputs[:, 0])
+    target = truth + draws.normal(0, 0.02, 60)
+    outliers = np.array([10, 31, 47])
+    target[outliers] += 1.0
+    normal, robust = (fit_gaussian_process(inputs, target, noise_degrees=n) for n in (None, 4.0))
+    errors = [np.abs(model.predict(inputs) - truth) for model in (normal, robust)]
+    assert errors[1].max() < 0.05 < errors[0].max()
+    assert normal.noise_factors is None and robust.noise_factors is not None
+    place = np.argsort(robust.noise_factors)[-3:]
+    assert sorted(robust.inputs[place, 0]) == pytest.approx(
+        sorted((inputs[outliers, 0] - robust.input_centers[0]) / robust.input_spreads[0])
+    )
+
+
+def test_deviation_with_factors_agrees_with_dense_algebra() -> None:
+    draws = np.random.default_rng(6)
+    inputs = draws.random((40, 1))
+    model = fit_gaussian_process(inputs, draws.standard_t(2, 40), noise_degrees=4)
+    assert model.noise_factors is not None
+
+    def kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        r = np.sqrt(3) * np.abs(a - b.T) / model.length_scales[0]
+        return np.asarray(model.signal_variance * (1 + r) * np.exp(-r))
+
+    at = (np.array([[0.3], [0.9]]) - model.input_centers) / model.input_spreads
+    inner = kernel(model.inputs, model.inputs) + model.nugget * np.diag(model.noise_factors)
+    cross = kernel(at, model.inputs)
+    left = model.signal_variance - np.diag(cross @ np.linalg.solve(inner, cross.T))
+    _, deviation = model.predict_with_deviation([[0.3], [0.9]])
+    assert deviation == pytest.approx(model.target_spread * np.sqrt(left + model.nugget), rel=1e-7)
 
 
 def test_repeated_rows_and_constant_inputs_are_fine() -> None:

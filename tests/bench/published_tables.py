@@ -68,15 +68,15 @@ class PublishedTable:
         Seconds, ``(n_rows,)``; only the first of several rows of one key is here.
     keys : tuple of str
         The split's key of each row.
-    pooled : ndarray
-        Seconds, ``(n_rows,)``: geometric mean of all rows of the key, for training.
+    repeats : tuple of ndarray
+        Seconds of all rows of each key, for training.
     """
 
     name: str
     columns: Mapping[str, NDArray[np.generic]]
     latency: NDArray[np.float64]
     keys: tuple[str, ...]
-    pooled: NDArray[np.float64]
+    repeats: tuple[NDArray[np.float64], ...]
 
     @cached_property
     def bucket(self) -> NDArray[np.int64]:
@@ -150,7 +150,7 @@ def _sorted_table(
         columns={column: values[first] for column, values in columns.items()},
         latency=latency[first],
         keys=tuple(ordered),
-        pooled=np.array([np.exp(np.log(latency[rows_of[key]]).mean()) for key in ordered]),
+        repeats=tuple(latency[rows_of[key]] for key in ordered),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from perfdb_git.analysis.tree_boosting import TreeSettings
 from perfdb_git.calibration import fit_trees
-from perfdb_git.calibration.choosing import choose
+from perfdb_git.calibration.choosing import choose, gains
 from perfdb_git.calibration.documents import document_file, write_documents
 from perfdb_git.calibration.fit import FitResult, fit_calibration
 from perfdb_git.calibration.revision_checks import check_revisions, report_differences
@@ -332,6 +332,9 @@ def test_trees_answer_inside_and_beyond(
     )
     item = result.calibration.slices[0]
     assert item.inside.form == "boosted-trees"
+    (tried,) = result.tried[0].forms
+    assert tried.error_pct is not None
+    assert (tried.rows, 0.1 < tried.error_pct < 30) == (item.training.records, True)
     assert item.beyond is not None
     assert item.beyond.interval is not None
     assert "widening_rate" in item.beyond.interval.parameters.numbers
@@ -346,6 +349,15 @@ def test_choosing_keeps_the_simpler_form_within_two_standard_errors() -> None:
     jitter = np.where(groups % 2 == 0, 1.1, 0.89)
     assert choose({"affine": draws, "log-log-curve": draws * jitter}, groups) == "affine"
     assert choose({"affine": draws * 4, "gaussian-process": draws}, groups) == "gaussian-process"
+
+
+def test_a_rival_has_to_gain_more_than_two_standard_errors() -> None:
+    groups = np.arange(100.0)
+    draws = np.random.Generator(np.random.PCG64(0)).normal(0, 0.05, 100)
+    jitter = np.where(groups % 2 == 0, 1.1, 0.89)
+    assert gains(draws, draws * 0.5, groups)
+    assert not gains(draws, draws * jitter, groups)
+    assert not gains(draws, draws * 2, groups)
 
 
 def test_distances_count_zero_where_it_is_legal(vocabulary: Vocabulary) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,14 @@ from perfdb_git.analysis.tree_boosting import TreeSettings
 from perfdb_git.calibration.fitting_trees import (
     RECIPES,
     TreeRecipe,
+    fit_slice,
     fit_sliced_trees,
     rows_of,
     slices_of,
 )
 from perfdb_git.calibration.tree_intervals import fit_slice_with_interval, line_codes
 from perfdb_git.errors import UsageError
+from perfdb_git.operations.features.feature_set import SUM_OF_PARTS
 from perfdb_git.operations.features.gemm import GEMM_1
 from perfdb_git.operations.features.hardware import Hardware
 from perfdb_git.operations.features.registry import FEATURE_SETS
@@ -117,8 +120,24 @@ def test_lines_have_codes_of_their_own() -> None:
     assert len(set(line_codes(columns, ("n", "k")).tolist())) == 3
 
 
+def test_a_sum_of_parts_goes_on_where_nothing_was_measured() -> None:
+    columns, _ = rows(1500, noise=0)
+    latency = 1e-5 + 1.5 * columns["m"] * columns["n"] * columns["k"] * 2 / 1e14
+    columns["dtype"] = np.full(1500, "bfloat16")
+    known = np.flatnonzero(columns["m"] <= 700)
+    far = np.flatnonzero(columns["m"] == 2048)
+    errors = {}
+    for base in ("roofline", SUM_OF_PARTS):
+        recipe = replace(RECIPE, bases=(base,), parts_from={"m": 100.0})
+        fitted = fit_slice(recipe, rows_of(columns, known), latency[known], SMALL)
+        errors[base] = np.abs(fitted.predict(rows_of(columns, far)) / latency[far] - 1).mean()
+        assert bool(fitted.part_weights) == (base == SUM_OF_PARTS)
+    assert errors[SUM_OF_PARTS] < 0.02 < errors["roofline"]
+
+
 def test_recipes_name_what_there_is() -> None:
     for recipe in RECIPES.values():
         known = FEATURE_SETS[recipe.features]
-        assert set(recipe.bases) <= set(known.bases)
+        assert set(recipe.bases) <= {*known.bases, SUM_OF_PARTS}
+        assert SUM_OF_PARTS not in recipe.bases or known.parts is not None
         assert set(recipe.slice_by) <= set(known.inputs)

@@ -17,10 +17,12 @@ from perfdb_git.analysis.conformal import (
 )
 from perfdb_git.analysis.curves import AffineCurve, StepTable
 from perfdb_git.analysis.error_scale import fit_error_scale
+from perfdb_git.analysis.gaussian_process import fit_gaussian_process
 from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.analysis.sized_widths import SizedWidths
 from perfdb_git.errors import InvalidInputError, UsageError
 from perfdb_git.model.calibration import FittedModel
+from perfdb_git.operations.features.feature_set import SUM_OF_PARTS
 from perfdb_git.operations.features.registry import FEATURE_SETS
 from perfdb_git.providers.fitted_intervals import METHODS, line_codes
 from perfdb_git.providers.fitted_models import (
@@ -29,6 +31,7 @@ from perfdb_git.providers.fitted_models import (
     TwoRegimes,
     decode_model,
     encode_curve,
+    encode_gaussian_process,
     encode_interval,
     encode_scale_offset,
     encode_trees,
@@ -216,6 +219,39 @@ def test_a_process_reads_inputs_features_and_a_base() -> None:
     assert seconds.tolist() == single
 
 
+def parts_model(**changes: float) -> FittedModel:
+    weights = {"launch": 1.5, "work": 2.0, "tiled_64x64": 0.25} | changes
+    return encode_trees(
+        [gemm_trees()], features="gemm/1", bases=[SUM_OF_PARTS], part_weights=weights
+    )
+
+
+def test_a_sum_of_parts_comes_back() -> None:
+    model, columns = parts_model(), gemm_columns()
+    assert model.form_version == 2
+    times = FEATURE_SETS["gemm/1"].parts(columns, HARDWARE)  # type: ignore[misc]
+    total = 1.5 * times["launch"] + 2 * times["work"] + 0.25 * times["tiled_64x64"]
+    described = FEATURE_SETS["gemm/1"].compute(columns, HARDWARE)
+    expected = np.maximum(total, HARDWARE.launch_floor_s) * np.exp(gemm_trees().predict(described))
+    assert decoded(model).predict(columns) == pytest.approx(expected, rel=1e-12)
+
+
+def test_noise_factors_come_back() -> None:
+    draws = np.random.default_rng(8)
+    sizes = 2.0 ** draws.integers(4, 12, 50)
+    target = np.log(1e-6 * sizes) + 0.1 * draws.standard_t(2, 50)
+    process = fit_gaussian_process(np.log2(sizes)[:, None], target, noise_degrees=4)
+    interval = encode_interval(
+        OneWidth(level=0.9, width=1.5, by_deviation=True), folds="rows", residuals=50
+    )
+    model = encode_gaussian_process(process, inputs=["m"], interval=interval)
+    assert model.form_version == 2
+    seconds, widths = decoded(model).predict_with_half_width({"m": np.array([20.0, 900.0])})
+    logs, deviation = process.predict_with_deviation(np.log2([[20.0], [900.0]]))
+    assert seconds.tolist() == np.exp(logs).tolist()
+    assert widths.tolist() == (1.5 * deviation).tolist()
+
+
 def test_a_missing_input_is_named() -> None:
     with pytest.raises(UsageError, match="reads k, dtype"):
         decoded(trees_model()).predict({"m": np.ones(1), "n": np.ones(1)})
@@ -244,6 +280,11 @@ def changed(model: FittedModel, **numbers: float) -> FittedModel:
             "unknown-interval",
             "no interval x",
         ),
+        (parts_model(colour=1.0), "bad-parameters", "no part colour"),
+        (parts_model(work=-1.0), "bad-parameters", "part.work is -1"),
+        (replace(parts_model(), form_version=1), "unknown-form", "version 1 and a sum"),
+        (replace(trees_model(), form_version=2), "unknown-form", "version 2 and a sum"),
+        (replace(process_model(), form_version=2), "bad-parameters", "noise_factors"),
         (replace(curve_model(), interval=two_regimes().interval), "bad-parameters", "trees"),
         (replace(trees_model(), interval=sized_model().interval), "bad-parameters", "one size"),
         (replace(process_model(), interval=sized_model().interval), "bad-parameters", "one size"),
@@ -264,6 +305,8 @@ def test_encoding_refuses_what_cannot_come_back() -> None:
         encode_trees([trees], features="gemm/1", bases=["tiled", "roofline"])
     with pytest.raises(ValueError, match="no base"):
         encode_trees([trees], features="gemm/1", bases=["other"])
+    with pytest.raises(ValueError, match="both or none"):
+        encode_trees([trees], features="gemm/1", bases=[SUM_OF_PARTS])
     with pytest.raises(ValueError, match="width is inf"):
         encode_interval(OneWidth(level=0.9, width=np.inf), folds="rows", residuals=1)
     sized = SizedWidths(level=0.9, sizes=np.ones(1), widths=np.ones(1))

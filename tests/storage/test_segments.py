@@ -54,7 +54,7 @@ def cell_of(segment: Segment, column: int, row: int) -> Any:
     return None if math.isnan(values[row]) else values[row]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(_row, max_size=6))
 def test_a_segment_holds_what_the_strict_reader_reads(cells: list[Any]) -> None:
     content = canonical_record_set(HEADER, cells)

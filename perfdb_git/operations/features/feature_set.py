@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     Seconds: TypeAlias = NDArray[np.float64]
     DescribeRows: TypeAlias = Callable[[Columns, Hardware], Mapping[str, Numbers]]
     EstimateSeconds: TypeAlias = Callable[[Columns, Hardware], Seconds]
+    TimeParts: TypeAlias = Callable[[Columns, Hardware], Mapping[str, Seconds]]
+
+SUM_OF_PARTS = "sum-of-parts"
+"""Name of the base that is a learned sum of the set's parts."""
 
 _BLOCK = 4096
 """Rows at a time, so that intermediate results stay in the processor's cache."""
@@ -48,6 +52,8 @@ class FeatureSet:
         the others serve a mean beyond the range of the evidence.
     example : Mapping[str, Scalar]
         Some query; it gives the names of the features.
+    parts : Callable[[Columns, Hardware], Mapping[str, ndarray]] or None
+        Seconds of single parts of the work at peak rates by name, float64 ``(n,)`` or ``(1,)``.
     """
 
     name: str
@@ -56,6 +62,7 @@ class FeatureSet:
     describe: DescribeRows
     bases: Mapping[str, EstimateSeconds]
     example: Mapping[str, Scalar]
+    parts: TimeParts | None = None
 
     def names(self, hardware: Hardware) -> tuple[str, ...]:
         """Return the names of the features in order; the hardware's tiles are among them."""
@@ -92,3 +99,29 @@ class FeatureSet:
     def base(self, columns: Columns, hardware: Hardware) -> Seconds:
         """Return the first base, in seconds, ``(n,)``."""
         return next(iter(self.bases.values()))(columns, hardware)
+
+    def named_base(
+        self,
+        name: str,
+        columns: Columns,
+        hardware: Hardware,
+        part_weights: Mapping[str, float],
+    ) -> Seconds:
+        """Return a base by name, in seconds, ``(n,)``; ``part_weights`` are of `SUM_OF_PARTS`."""
+        if name == SUM_OF_PARTS:
+            return self.sum_of_parts(part_weights, columns, hardware)
+        return self.bases[name](columns, hardware)
+
+    def sum_of_parts(
+        self, weights: Mapping[str, float], columns: Columns, hardware: Hardware
+    ) -> Seconds:
+        """Return weighted parts added up, at least the launch floor, in seconds, ``(n,)``."""
+        import numpy as np
+
+        assert self.parts is not None
+        times = self.parts(columns, hardware)
+        total = np.zeros(max(len(columns[name]) for name in self.inputs))
+        # Sums by row, and not a matrix product: a batch and its rows one by one give the same bits.
+        for name in sorted(weights):
+            total += weights[name] * times[name]
+        return np.maximum(total, hardware.launch_floor_s)

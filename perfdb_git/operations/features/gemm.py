@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from perfdb_git.operations.element_sizes import ELEMENT_BYTES
 from perfdb_git.operations.features.columns import by_term, numbers
 from perfdb_git.operations.features.feature_set import FeatureSet
+from perfdb_git.operations.features.gemm_parts import parts
 from perfdb_git.operations.features.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -178,4 +179,5 @@ GEMM_1 = FeatureSet(
         "sum": _base(0.75, 0.75, summed=True),
     },
     example={"m": 1, "n": 1, "k": 1, "dtype": "bfloat16"},
+    parts=parts,
 )
