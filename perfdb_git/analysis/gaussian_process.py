@@ -179,13 +179,8 @@ def fit_gaussian_process(
     centers, spreads = table.mean(axis=0), _spreads(table)
     target_center, target_spread = float(wanted.mean()), float(_spreads(wanted[:, None])[0])
     rows, values = (table - centers) / spreads, (wanted - target_center) / target_spread
-    squares = (rows[:, None, :] - rows[None, :, :]).transpose(2, 0, 1) ** 2
-    factors = np.ones(len(rows))
-    hyper = _likeliest(squares, values, factors, _starts(len(squares), restarts, seed))
-    for _ in range(0 if noise_degrees is None else _NOISE_ROUNDS):
-        assert noise_degrees is not None
-        factors = _noise_factors(hyper, rows, values, factors, noise_degrees)
-        hyper = _likeliest(squares, values, factors, [np.log(hyper)])
+    starts = _starts(rows.shape[1], restarts, seed)
+    hyper, factors = _likeliest_with_factors(rows, values, starts, noise_degrees)
     covariance = _noisy(hyper, rows, factors)
     return GaussianProcess(
         inputs=rows,
@@ -199,6 +194,23 @@ def fit_gaussian_process(
         target_spread=target_spread,
         noise_factors=None if noise_degrees is None else factors,
     )
+
+
+def _likeliest_with_factors(
+    rows: NDArray[np.float64],
+    values: NDArray[np.float64],
+    starts: list[NDArray[np.float64]],
+    noise_degrees: float | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return hyper-parameters and noise factors, found in turn where the noise is not normal."""
+    squares = (rows[:, None, :] - rows[None, :, :]).transpose(2, 0, 1) ** 2
+    factors = np.ones(len(rows))
+    hyper = _likeliest(squares, values, factors, starts)
+    if noise_degrees is not None:
+        for _ in range(_NOISE_ROUNDS):
+            factors = _noise_factors(hyper, rows, values, factors, noise_degrees)
+            hyper = _likeliest(squares, values, factors, [np.log(hyper)])
+    return hyper, factors
 
 
 def _starts(n_inputs: int, restarts: int, seed: int) -> list[NDArray[np.float64]]:

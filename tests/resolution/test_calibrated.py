@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from perfdb_git.analysis.curves import LogLogCurve
-from perfdb_git.analysis.gaussian_process import fit_gaussian_process
 from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.formats.codec import encode
@@ -26,7 +25,6 @@ from perfdb_git.model.result import Resolution
 from perfdb_git.providers.fitted_models import (
     OneWidth,
     encode_curve,
-    encode_gaussian_process,
     encode_interval,
     encode_scale_offset,
 )
@@ -278,37 +276,6 @@ def test_an_interval_follows_the_size_and_tells_a_jump(repository: EvidenceRepos
     below = ask(snapshot, m=8).estimate
     assert below.metrics["latency"].uncertainty is None
     assert any("no interval" in note for note in below.diagnostics.notes)
-
-
-def test_a_step_of_a_model_of_several_inputs_widens_the_interval(
-    repository: EvidenceRepository,
-) -> None:
-    draws = np.random.default_rng(0)
-    octaves = draws.uniform(8, 14, 200)
-    target = np.log(1e-6) + 0.02 * octaves + np.where(octaves > 11, 0.7, 0.0)
-    process = fit_gaussian_process(octaves[:, None], target + draws.normal(0, 0.01, 200))
-    interval = encode_interval(OneWidth(level=0.9, width=0.03), folds="rows", residuals=200)
-    model = encode_gaussian_process(process, inputs=["m"], interval=interval)
-    item = slice_of(
-        inside=model,
-        domain={"m": DomainRange(minimum=256, maximum=16384)},
-        terms={"dtype": "float16", "n": 512, "k": 1024},
-    )
-    promote(repository, gemm(inputs=("m",), slices=(item,)))
-    snapshot = repository.at()
-    smooth, stepping = ask(snapshot, m=800).estimate, ask(snapshot, m=2050).estimate
-    assert smooth is not None
-    assert stepping is not None
-    assert _log_width(smooth) == pytest.approx(0.03)
-    assert not any("step" in note for note in smooth.diagnostics.notes)
-    found = stepping.metrics["latency"].uncertainty
-    assert found.rule == "split-conformal-over-jump"
-    low, high = snapshot.calibration_models.predictor(stepping.provenance.calibration, 0).predict(
-        {"m": np.array([1879.0, 2236.0])}
-    )
-    assert found.lower <= low * (1 + 1e-12)
-    assert found.upper >= high * (1 - 1e-12)
-    assert any("step of m between 1879 and 2236" in n for n in stepping.diagnostics.notes)
 
 
 def test_what_the_policy_does_not_name_is_not_selected(repository: EvidenceRepository) -> None:
