@@ -6,14 +6,13 @@ since is no part of either; it is met in `Change.existing`, the tip of the base 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
+from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.existing_evidence import ExistingEvidence
-from perfdb_git.checks.folders import place_of
 from perfdb_git.checks.vocabulary_meaning import meaning_changes
 from perfdb_git.database import DEFAULT_POLICY
 from perfdb_git.model.gates import GateLimits
@@ -113,13 +112,6 @@ class Change:
     def additions(self) -> frozenset[SourceFile]:
         """The head's files whose content is new at their path."""
         return frozenset(c.new for c in self.files if c.is_new_content and c.new is not None)
-
-    def new_documents(self, kind: str) -> Iterator[CheckedDocument]:
-        """Yield the head's documents of a kind whose content is new there, sorted by path."""
-        for file in sorted(self.additions, key=lambda file: file.path.encode()):
-            place = place_of(file.path)
-            if place is not None and place.kind == kind:
-                yield self.head.document(file)
 
     @cached_property
     def judged_files(self) -> tuple[SourceFile, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from perfdb_git.checks.folders import FALLBACK_PATHS, ROOTS, SCHEMA_KIND, Place, place_of
+from perfdb_git.checks.record_set_facts import (
+    KnownRecordSets,
+    RecordSetFacts,
+    observations_digest,
+)
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.codec import decode
 from perfdb_git.formats.digests import sha256_hex
@@ -137,31 +139,6 @@ class CheckedDocument:
             return reader(self.content, document=self.path), None
         except InvalidInputError as error:
             return None, error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSetFacts:
-    """What is kept of a record set once its rows are dropped.
-
-    ``row_count``, ``environment``, ``device`` and ``operation`` are None for an invalid file;
-    ``observations`` is the digest of what its rows say, whatever the rest of the header; None
-    where they say nothing, or were not read.
-    """
-
-    path: str
-    sha256: str
-    row_count: int | None
-    environment: str | None
-    device: str | None
-    operation: str | None
-    observations: str | None
-
-
-class KnownRecordSets(Protocol):
-    """Record sets that were read before, such as those of the base of a pull request."""
-
-    def facts(self, file: SourceFile) -> RecordSetFacts | None:
-        """Return what is known of a file's content, or None where it has to be read."""
 
 
 class CheckedSnapshot:
@@ -370,31 +347,3 @@ def _facts(document: CheckedDocument) -> RecordSetFacts:
         if columns is None
         else observations_digest(document.value["columns"], columns),
     )
-
-
-def observations_digest(
-    columns: Sequence[Mapping[str, Any]], cells: Sequence[ColumnData | None]
-) -> str | None:
-    """Return the digest of dimension and metric cells, or None where no metric has a value.
-
-    Parameters
-    ----------
-    columns : sequence of mapping
-        As the header's JSON states them.
-    cells : sequence of ColumnData or None
-        One entry a column.
-    """
-    import numpy as np
-
-    digest = hashlib.sha256()
-    measured = False
-    for column, data in zip(columns, cells, strict=True):
-        if data is None:
-            continue
-        facts = (column["role"], column["name"], column.get("statistic"), column.get("unit"))
-        digest.update(f"{' '.join(map(str, facts))}\n".encode())
-        digest.update(data.values.tobytes())
-        if data.offsets is not None:
-            digest.update(data.offsets.tobytes())
-        measured |= column["role"] == "metric" and not bool(np.isnan(data.values).all())
-    return digest.hexdigest() if measured else None

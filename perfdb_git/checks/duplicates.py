@@ -9,9 +9,8 @@ from perfdb_git.checks.checked_snapshot import (
     RECORD_SET,
     CheckedDocument,
     CheckedSnapshot,
-    RecordSetFacts,
-    observations_digest,
 )
+from perfdb_git.checks.record_set_facts import RecordSetFacts, observations_digest
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.checks.terms import pointer
 from perfdb_git.checks.typical_values import indexed_columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from perfdb_git.checks.checked_snapshot import RecordSetFacts
+from perfdb_git.checks.record_set_facts import RecordSetFacts
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.records import SeriesKey
 from perfdb_git.storage.catalogue import CatalogueEntry

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot, RecordSetFacts
+from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
+from perfdb_git.checks.record_set_facts import RecordSetFacts
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.model.findings import Finding
 from perfdb_git.model.records import Manifest, Retraction
