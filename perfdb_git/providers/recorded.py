@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from perfdb_git.errors import NoEvidenceError
 from perfdb_git.formats.digests import sha256_hex
@@ -25,12 +26,14 @@ from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.matching import Match, Matcher
 from perfdb_git.providers.near_misses import near_misses
 from perfdb_git.providers.pooled_records import PooledRecords, pool_records
-from perfdb_git.providers.row_finder import RowFinder
 from perfdb_git.providers.validations import (
     SimulatorVerdict,
     ValidationReader,
     judge_simulators,
 )
+
+if TYPE_CHECKING:
+    from perfdb_git.providers.row_finder import RowFinder
 
 REVISION = 1
 """Raised whenever the same records give another answer."""
@@ -79,6 +82,7 @@ class RecordedProvider:
         self._kinds = tuple(kinds)
         self._validations = validations
         self._reports_near_misses = reports_near_misses
+        self._asked: dict[SeriesKey, Sequence[RecordSetView]] = {}
         self._finders: dict[SeriesKey, RowFinder] = {}
         self._memo: tuple[CostQuery, Match] | None = None
         self._answers: tuple[CostQuery, PooledRecords] | None = None
@@ -246,17 +250,21 @@ class RecordedProvider:
         """Leave out record sets in which no row has the query's numbers."""
         wanted = self._matcher.relevant(coordinates)
         return [
-            record_set
-            for key in self._series(query)
-            for record_set in self._finder(key).record_sets_with(wanted, self._matcher.is_material)
+            record_set for key in self._series(query) for record_set in self._sets_with(wanted, key)
         ]
 
-    def _finder(self, key: SeriesKey) -> RowFinder:
+    def _sets_with(self, wanted: Mapping[str, Scalar], key: SeriesKey) -> Sequence[RecordSetView]:
         record_sets = self._evidence.record_sets(key)
-        known = self._finders.get(key)
-        if known is None or known.record_sets is not record_sets:
-            known = self._finders[key] = RowFinder(record_sets)
-        return known
+        if self._asked.get(key) is not record_sets:
+            # One question alone would pay for columns, and an import, that nobody needs again.
+            self._asked[key] = record_sets
+            return record_sets
+        from perfdb_git.providers.row_finder import RowFinder
+
+        finder = self._finders.get(key)
+        if finder is None or finder.record_sets is not record_sets:
+            finder = self._finders[key] = RowFinder(record_sets)
+        return finder.record_sets_with(wanted, self._matcher.is_material)
 
     def _match(self, query: CostQuery) -> Match:
         # Read once: another thread that asks the same resolver may replace it.

@@ -36,7 +36,6 @@ class RowFinder:
 
     def __init__(self, record_sets: Sequence[RecordSetView]) -> None:
         self.record_sets = record_sets
-        self._questions = 0
 
     def record_sets_with(
         self, wanted: Mapping[str, Scalar], is_material: Callable[[str], bool]
@@ -52,9 +51,7 @@ class RowFinder:
         is_material : callable
             Tells whether a row must know a dimension.
         """
-        self._questions += 1
-        # One question alone would pay for columns that nobody asks again.
-        if self._questions == 1 or len(self.record_sets) <= _FEW:
+        if len(self.record_sets) <= _FEW:
             return list(self.record_sets)
         places = [
             place for group in self._groups for place in group.places_with(wanted, is_material)
