@@ -233,8 +233,10 @@ def test_shell_completion_needs_no_repository(tmp_path: Path, evidence: Evidence
 
 
 def test_a_real_interrupt_ends_quietly(evidence: Evidence) -> None:
-    code = "import time; time.sleep(30)"
-    text = INTERRUPTED.replace("raise KeyboardInterrupt", f"print('ready', flush=True); {code}")
+    # A shell starts commands in the background with the signal ignored, and that is inherited.
+    code = "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{code}; print('ready', flush=True); time.sleep(30)"
+    text = INTERRUPTED.replace("raise KeyboardInterrupt", code)
     command = subprocess.Popen(
         [sys.executable, "-c", text, "resolve", *GEMM],
         cwd=evidence.path,
