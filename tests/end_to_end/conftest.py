@@ -119,11 +119,10 @@ class Proposal:
         assert done.returncode == 0 or not ok, (arguments, done.stderr)
         return done.stdout.decode().strip()
 
-    def commit(self, message: str = "a change", *, all_files: bool = True) -> str:
+    def commit(self, message: str = "a change", *, all_files: bool = True) -> None:
         if all_files:
             self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", message)
-        return self.git("rev-parse", "HEAD")
 
     def file(self, pattern: str) -> str:
         """Return the first path of the work tree that a pattern matches."""
@@ -309,7 +308,7 @@ def propose(base_repository: Proposal, tmp_path: Path) -> Iterator[Callable[...,
         if options:
             source = f"file://{source}"
         path = tmp_path / name
-        base_repository.git("clone", "-q", *options, source, str(path))
+        base_repository.git("clone", "-q", "--no-tags", *options, source, str(path))
         return Proposal(path, base_repository.cache)
 
     yield clone

@@ -472,7 +472,8 @@ def test_shallow_clone(propose: Callable[..., Proposal]) -> None:
 
 
 def test_grafted_history(proposal: Proposal) -> None:
-    head = proposal.commit("mine")
+    proposal.commit("mine")
+    head = proposal.git("rev-parse", "HEAD")
     grafts = proposal.path / ".git/info/grafts"
     grafts.parent.mkdir(exist_ok=True)
     grafts.write_text(f"{head}\n")
