@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from perfdb_git.calibration.revision_checks import Progress, check_revisions
 from perfdb_git.calibration.validation_checks import check_validations
+from perfdb_git.checks.change import Change, ChangedFile
 from perfdb_git.checks.checked_snapshot import CheckedSnapshot
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.model.findings import Finding
+from perfdb_git.storage import layout
 from perfdb_git.storage.index import IndexRebuiltError
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 
@@ -43,6 +45,15 @@ NOT_WORKED_OUT = Rule(
     remedy="repair the document that is named",
 )
 
+_FOLDERS = tuple(
+    f"{folder}/"
+    for folder in (
+        layout.RETRACTIONS,
+        layout.SPLITS,
+        layout.CALIBRATIONS,
+        layout.VALIDATIONS,
+    )
+)
 _RULES = (HELD_OUT_ERROR, LEAK, SPLIT_NOT_REPRODUCED, TRAINING_DIGEST, VALIDATION_PAIR)
 
 
@@ -95,8 +106,23 @@ def _faults(
 
 def judge_figures(snapshot: CheckedSnapshot) -> Iterator[Finding]:
     """Yield the figures of a snapshot that are not reproduced; none without its index."""
-    if snapshot.evidence is not None:
+    if snapshot.evidence is not None and snapshot.vocabulary is not None:
         yield from figure_findings(snapshot.evidence, remember=True, progress=snapshot.progress)
+
+
+def judge_figures_of_change(change: Change) -> Iterator[Finding]:
+    """Yield the head's figures that are not reproduced, where the change can have touched any.
+
+    Splits pin the record sets that they deal, so records that only come in touch none.
+    """
+    if any(_touches_figures(file) for file in change.files):
+        yield from judge_figures(change.head)
+
+
+def _touches_figures(file: ChangedFile) -> bool:
+    if file.path.startswith(f"{layout.RECORDS}/"):
+        return file.old is not None
+    return file.path == layout.VOCABULARY or file.path.startswith(_FOLDERS)
 
 
 CALIBRATION_FIGURES = Check(
@@ -104,4 +130,5 @@ CALIBRATION_FIGURES = Check(
     documentation="Errors that calibrations and validations state are worked out again.",
     rules=(*_RULES, NOT_WORKED_OUT),
     judge_snapshot=judge_figures,
+    judge_change=judge_figures_of_change,
 )

@@ -78,7 +78,7 @@ def judge_gates(snapshot: CheckedSnapshot) -> Iterator[Finding]:
 
 
 def judge_gates_of_change(base: CheckedSnapshot, head: CheckedSnapshot) -> Iterator[Finding]:
-    """Yield what of a proposed change does not pass the gates of where it started.
+    """Yield what a proposed change adds or promotes without passing the gates.
 
     Parameters
     ----------
@@ -91,9 +91,20 @@ def judge_gates_of_change(base: CheckedSnapshot, head: CheckedSnapshot) -> Itera
         yield from _document_findings(head, head.gates)
     yield from loosened(base.gates, head.gates)
     gates = base.gates or head.gates
-    if gates is not None:
-        yield from gate_findings(gates, judged_revisions(head))
-        yield from validation_gate_findings(gates, judged_validations(head))
+    if gates is None:
+        return
+    revisions, validations = set[tuple[str, bool]](), set[str]()
+    if base.gates is not None:
+        # What the merge base has and names was judged by the same gates when it came in.
+        revisions = {(item.path, item.promoted) for item in judged_revisions(base)}
+        validations = {item.path for item in judged_validations(base)}
+    yield from gate_findings(
+        gates,
+        (item for item in judged_revisions(head) if (item.path, item.promoted) not in revisions),
+    )
+    yield from validation_gate_findings(
+        gates, (item for item in judged_validations(head) if item.path not in validations)
+    )
 
 
 def _document_findings(snapshot: CheckedSnapshot, gates: Gates) -> Iterator[Finding]:
