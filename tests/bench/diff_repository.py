@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from perfdb_git.formats.canonical import canonical_document, canonical_record_set
+from tests.record_headers import table_source, timed_protocol
 
 PROJECT = Path(__file__).parents[2]
 SERIES = (
@@ -132,29 +133,9 @@ def _header(session: str, device: str, dtype: str) -> dict[str, Any]:
         "schema": "perfdb/record-set/v1",
         "kind": "measured",
         "session": session,
-        "source": {
-            "tool": "bench",
-            "revision": "7d47513",
-            "file": f"{session}.csv",
-            "sha256": "0" * 64,
-            "git_blob": None,
-            "license": "MIT",
-            "keys": {},
-            "labels": {},
-            "importer": "table/1",
-            "mapping": None,
-            "measured_at": None,
-        },
+        "source": table_source(revision="7d47513", file=f"{session}.csv"),
         "environment": _MANIFEST_SHA256,
-        "protocol": {
-            "warmup": 1,
-            "repetitions": 20,
-            "synchronization": "profiler kernel time",
-            "timer_resolution": None,
-            "clock_state": None,
-            "power_state": None,
-            "measurement_error": None,
-        },
+        "protocol": timed_protocol(synchronization="profiler kernel time", timer_resolution=None),
         "context": {"operation": "gemm", "device": device, "dtype": dtype},
         "columns": [
             {"name": "m", "role": "dimension", "unit": "1"},

@@ -18,6 +18,7 @@ from typing import Any
 from perfdb_git.formats.canonical import canonical_document, canonical_record_set
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.storage.layout import manifest_path, record_set_path
+from tests.record_headers import table_source
 
 PROJECT = Path(__file__).parents[2]
 OPERATIONS = ("gemm", "attention_decode", "norm", "all_reduce")
@@ -193,19 +194,9 @@ def _header(operation: str, device: str, session: str, *, runtime: str) -> dict[
         "schema": "perfdb/record-set/v1",
         "kind": "measured",
         "session": session,
-        "source": {
-            "tool": "bench",
-            "revision": "7d47513",
-            "file": f"{session}.csv",
-            "sha256": sha256_hex(session.encode()),
-            "git_blob": None,
-            "license": "MIT",
-            "keys": {},
-            "labels": {},
-            "importer": "table/1",
-            "mapping": None,
-            "measured_at": None,
-        },
+        "source": table_source(
+            revision="7d47513", file=f"{session}.csv", sha256=sha256_hex(session.encode())
+        ),
         "environment": _manifest(device)[0],
         "protocol": {
             "warmup": 3,

@@ -12,6 +12,7 @@ from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage.layout import record_set_path, retraction_path
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import WorktreeSource
+from tests.record_headers import retraction_document, table_source
 
 PROJECT = Path(__file__).parents[2]
 
@@ -63,19 +64,7 @@ class SmallEvidence:
             "schema": "perfdb/record-set/v1",
             "kind": kind,
             "session": session,
-            "source": {
-                "tool": "bench",
-                "revision": None,
-                "file": "table.csv",
-                "sha256": "0" * 64,
-                "git_blob": None,
-                "license": None,
-                "keys": dict(keys or {}),
-                "labels": {},
-                "importer": "table/1",
-                "mapping": None,
-                "measured_at": None,
-            },
+            "source": table_source(license=None, keys=dict(keys or {})),
             "environment": "0" * 64,
             "protocol": {
                 **dict.fromkeys(("warmup", "repetitions", "synchronization"), None),
@@ -101,15 +90,7 @@ class SmallEvidence:
         return digest
 
     def retract(self, target: str) -> None:
-        content = canonical_document(
-            {
-                "schema": "perfdb/retraction/v1",
-                "target": target,
-                "reason": "throttled",
-                "replacement": None,
-                "retracted_on": None,
-            }
-        )
+        content = canonical_document(retraction_document(target, "throttled"))
         self.write(retraction_path(sha256_hex(content)), content)
 
 

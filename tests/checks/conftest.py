@@ -18,6 +18,7 @@ from perfdb_git.model.findings import Finding
 from perfdb_git.storage.git import GitStore
 from perfdb_git.storage.layout import manifest_path, record_set_path, retraction_path
 from perfdb_git.storage.sources import GitSource
+from tests.record_headers import table_source, timed_protocol
 
 ROOT = Path(__file__).parents[2]
 POLICY = "evidence/policies/default.yaml"
@@ -54,29 +55,9 @@ _HEADER = {
     "schema": "perfdb/record-set/v1",
     "kind": "measured",
     "session": "session-1",
-    "source": {
-        "tool": "bench",
-        "revision": None,
-        "file": "table.csv",
-        "sha256": "0" * 64,
-        "git_blob": None,
-        "license": "MIT",
-        "keys": {},
-        "labels": {},
-        "importer": "table/1",
-        "mapping": None,
-        "measured_at": None,
-    },
+    "source": table_source(),
     "environment": "",
-    "protocol": {
-        "warmup": 1,
-        "repetitions": 20,
-        "synchronization": None,
-        "timer_resolution": {"value": 1, "unit": "us"},
-        "clock_state": None,
-        "power_state": None,
-        "measurement_error": None,
-    },
+    "protocol": timed_protocol(),
     "context": {"operation": "gemm", "device": "a100_80g", "dtype": "float16", "k": 4096},
     "columns": [
         {"name": "m", "role": "dimension", "unit": "1"},

@@ -15,6 +15,7 @@ from typing import Any
 from perfdb_git.formats.canonical import canonical_document, canonical_record_set
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
+from tests.record_headers import retraction_document, table_source, timed_protocol
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = SchemaStore(ROOT / "schemas")
@@ -132,13 +133,7 @@ class Evidence:
         return sha256
 
     def retract(self, target: str) -> None:
-        value = {
-            "schema": "perfdb/retraction/v1",
-            "target": target,
-            "reason": "clock was throttled",
-            "replacement": None,
-            "retracted_on": None,
-        }
+        value = retraction_document(target, "clock was throttled")
         content = canonical_document(value)
         name = hashlib.sha256(content).hexdigest()
         self.write(f"evidence/retractions/{name}.json", content)
@@ -155,30 +150,16 @@ def gemm_header(
         "schema": "perfdb/record-set/v1",
         "kind": "measured",
         "session": session,
-        "source": {
-            "tool": "bench",
-            "revision": "7d47513",
-            "file": f"{session}.csv",
-            "sha256": "0" * 64,
-            "git_blob": None,
-            "license": "MIT",
-            "keys": {"op": "attn_pre_proj"},
-            "labels": {},
-            "importer": "table/1",
-            "mapping": None,
-            "measured_at": measured_at,
-        },
+        "source": table_source(
+            revision="7d47513",
+            file=f"{session}.csv",
+            keys={"op": "attn_pre_proj"},
+            measured_at=measured_at,
+        ),
         "environment": manifest,
-        "protocol": {
-            "warmup": 1,
-            "repetitions": 20,
-            "synchronization": "profiler kernel time",
-            "timer_resolution": None,
-            "clock_state": None,
-            "power_state": None,
-            "measurement_error": None,
-            **protocol,
-        },
+        "protocol": timed_protocol(
+            **{"synchronization": "profiler kernel time", "timer_resolution": None, **protocol}
+        ),
         "context": {"operation": "gemm", "device": "a100_80g", "dtype": "float16", **context},
         "columns": [
             {"name": "m", "role": "dimension", "unit": "1"},

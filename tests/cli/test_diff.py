@@ -14,6 +14,7 @@ import pytest
 
 from tests.cli.evidence import Evidence, envelope
 from tests.plans.plan_evidence import SMALL, UNMEASURED, plan, put_plan, query
+from tests.record_headers import retraction_document
 
 HOSTILE = "::error::pwn @everyone #1 <script>alert(1)</script> `x` | ![i](https://e.org) ##[stop]"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -145,13 +146,7 @@ def hostile(evidence: Evidence) -> None:
     path.write_text(text)
     first = next((evidence.path / "evidence/records").rglob("one-*.json")).read_bytes()
     target = f"{hashlib.sha256(first).hexdigest()}#1"
-    retraction = {
-        "schema": "perfdb/retraction/v1",
-        "target": target,
-        "reason": f"a\n{HOSTILE}\u202e",
-        "replacement": None,
-        "retracted_on": None,
-    }
+    retraction = retraction_document(target, f"a\n{HOSTILE}\u202e")
     content = json.dumps(retraction, indent=2).encode() + b"\n"
     evidence.write(f"evidence/retractions/{hashlib.sha256(content).hexdigest()}.json", content)
     evidence.commit(HOSTILE)

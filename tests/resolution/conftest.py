@@ -13,6 +13,7 @@ from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase
 from perfdb_git.formats.canonical import canonical_document, canonical_record_set
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.storage.layout import record_set_path
+from tests.record_headers import retraction_document, table_source, timed_protocol
 
 PROJECT = Path(__file__).parents[2]
 GIT_ENVIRONMENT = {
@@ -110,43 +111,15 @@ class EvidenceRepository:
         return sha256
 
     def retract(self, target: str) -> None:
-        content = canonical_document(
-            {
-                "schema": "perfdb/retraction/v1",
-                "target": target,
-                "reason": "the clock was wrong",
-                "replacement": None,
-                "retracted_on": None,
-            }
-        )
+        content = canonical_document(retraction_document(target, "the clock was wrong"))
         self.write(f"evidence/retractions/{sha256_hex(content)}.json", content)
 
     def at(self, revision: str = "HEAD") -> DatabaseSnapshot:
         return PerformanceDatabase.open(self.path, cache_directory=self.cache).at(revision)
 
 
-SOURCE: dict[str, Any] = {
-    "tool": "bench",
-    "revision": "r1",
-    "file": "table.csv",
-    "sha256": "0" * 64,
-    "git_blob": None,
-    "license": "MIT",
-    "keys": {},
-    "labels": {},
-    "importer": "table/1",
-    "mapping": None,
-    "measured_at": None,
-}
-PROTOCOL: dict[str, Any] = {
-    "warmup": 1,
-    "repetitions": 20,
-    "synchronization": None,
-    "timer_resolution": {"value": 1, "unit": "us"},
-    "clock_state": None,
-    "power_state": None,
-    "measurement_error": None,
-}
+SOURCE: dict[str, Any] = table_source(revision="r1")
+PROTOCOL: dict[str, Any] = timed_protocol()
 
 
 @pytest.fixture

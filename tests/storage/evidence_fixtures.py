@@ -11,6 +11,7 @@ from perfdb_git.storage.git import GitStore
 from perfdb_git.storage.layout import record_set_path
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource
+from tests.record_headers import retraction_document, table_source, timed_protocol
 
 METRICS = (
     {"name": "latency", "role": "metric", "statistic": "median", "unit": "ms"},
@@ -72,29 +73,9 @@ def header(
         "schema": "perfdb/record-set/v1",
         "kind": kind,
         "session": session,
-        "source": {
-            "tool": "bench",
-            "revision": None,
-            "file": "table [1].csv",
-            "sha256": "0" * 64,
-            "git_blob": None,
-            "license": "MIT",
-            "keys": {},
-            "labels": {},
-            "importer": "table/1",
-            "mapping": None,
-            "measured_at": None,
-        },
+        "source": table_source(file="table [1].csv"),
         "environment": "1" * 64,
-        "protocol": {
-            "warmup": 1,
-            "repetitions": 20,
-            "synchronization": None,
-            "timer_resolution": {"value": 1, "unit": "us"},
-            "clock_state": None,
-            "power_state": None,
-            "measurement_error": None,
-        },
+        "protocol": timed_protocol(),
         "context": {"operation": operation, "device": device, **(context or {})},
         "columns": [
             *({"name": name, "role": "dimension", "unit": "1"} for name in dimensions),
@@ -125,15 +106,7 @@ def record_set(head: Mapping[str, Any], cells: Sequence[Sequence[Any]]) -> tuple
 
 def retraction(target: str) -> tuple[str, bytes]:
     """Return the path and the bytes of a retraction."""
-    content = canonical_document(
-        {
-            "schema": "perfdb/retraction/v1",
-            "target": target,
-            "reason": "the clock was wrong",
-            "replacement": None,
-            "retracted_on": None,
-        }
-    )
+    content = canonical_document(retraction_document(target, "the clock was wrong"))
     return f"evidence/retractions/{sha256_hex(content)}.json", content
 
 
