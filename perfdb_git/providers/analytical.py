@@ -21,12 +21,13 @@ from perfdb_git.providers.profiled_work import ProfiledWork, ProfileSelection, R
 from perfdb_git.providers.roofline import (
     MAIN_MEMORY,
     TaskTime,
+    can_fill,
     collective_time,
     network_tier,
     task_time,
 )
 
-REVISION = 1
+REVISION = 2
 """Raised whenever the same profile and query give another answer."""
 
 
@@ -181,6 +182,12 @@ def _collective(found: ProfiledWork) -> TaskTime | Refusal:
         return Refusal(
             code="no-network",
             reason=f"no network of profile {found.profile.name} holds {participants} participants",
+        )
+    if not can_fill(network, participants):
+        return Refusal(
+            code="network-not-filled",
+            reason=f"network {network.name} of profile {found.profile.name} must be filled: "
+            f"{participants} participants do not divide its {network.size}",
         )
     operation = _operation_name(found)
     if operation not in network.operations:

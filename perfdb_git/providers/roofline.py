@@ -160,3 +160,12 @@ def network_tier(
         and link_class in (None, network.link_class)
     ]
     return min(fitting, key=lambda network: network.size) if fitting else None
+
+
+def can_fill(network: Network, processors: int) -> bool:
+    """Tell whether groups of so many processors leave no part of a network over that must be full.
+
+    Source: Calculon (Isaev et al., SC '23), ``must_be_filled`` of a network: the processors in use
+    divide its size.
+    """
+    return not network.must_be_filled or network.size % processors == 0

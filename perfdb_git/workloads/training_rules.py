@@ -12,7 +12,7 @@ from perfdb_git.errors import InvalidInputError, NoEvidenceError
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.training import TrainingExecution, TrainingModel
 from perfdb_git.model.training_estimate import TrainingMemory
-from perfdb_git.providers.roofline import MAIN_MEMORY
+from perfdb_git.providers.roofline import MAIN_MEMORY, can_fill
 from perfdb_git.workloads.task_costs import OFFLOAD_MEMORY, TaskCosts
 
 _GIB = 2**30
@@ -137,7 +137,7 @@ def check_networks(execution: TrainingExecution, costs: TaskCosts) -> None:
             raise NoEvidenceError(
                 f"{where} holds {network.size} processors, not {size}", code="no-network"
             )
-        if network.must_be_filled and network.size % size:
+        if not can_fill(network, size):
             raise NoEvidenceError(
                 f"{where} must be filled: {size} processors do not divide its {network.size}",
                 code="network-not-filled",

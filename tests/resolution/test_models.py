@@ -123,6 +123,16 @@ def test_more_ranks_than_any_network_holds_are_refused(snapshot: Any) -> None:
     assert alternative(answer, "analytical").code == "no-network"
 
 
+def test_ranks_that_leave_part_of_a_full_network_over_are_refused(snapshot: Any) -> None:
+    refused, halves = (
+        snapshot.resolve(**ALL_REDUCE, message_bytes=1024, participants=count) for count in (3, 4)
+    )
+    found = alternative(refused, "analytical")
+    assert found.code == "network-not-filled"
+    assert "3 participants do not divide its 8" in found.reason
+    assert halves.estimate is not None
+
+
 def test_a_collective_that_the_profile_does_not_list_is_refused(snapshot: Any) -> None:
     asked = {**ALL_REDUCE, "operation": "all_to_all"}
     answer = snapshot.resolve(**asked, message_bytes=1024, participants=8)
