@@ -15,6 +15,7 @@ import click
 from perfdb_git import __version__
 from perfdb_git.cli.console import Console, error_messages
 from perfdb_git.cli.groups import CommandPlace, LazyGroup
+from perfdb_git.cli.thread_limits import limit_threads
 from perfdb_git.errors import (
     EXIT_FINE,
     EXIT_INTERNAL,
@@ -24,10 +25,7 @@ from perfdb_git.errors import (
 )
 from perfdb_git.model.result import Message
 
-# Read by numpy's libraries when they are loaded, which is after this. Starting threads costs more
-# than it saves here, and with one thread sums come out alike on every machine.
-for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_threads, "1")
+limit_threads()
 
 TRACEBACK_VARIABLE = "PERFDB_TRACEBACK"
 
@@ -35,6 +33,12 @@ _COMMANDS = {
     "init": CommandPlace("perfdb_git.cli.init", "init", "Make a new evidence repository."),
     "import": CommandPlace(
         "perfdb_git.cli.importing", "import_group", "Bring measurements in from other tools' files."
+    ),
+    "record": CommandPlace(
+        "perfdb_git.cli.record", "record", "Run a benchmark and store what it showed."
+    ),
+    "env": CommandPlace(
+        "perfdb_git.cli.env", "env_group", "Capture and compare environments of runs."
     ),
     "check": CommandPlace(
         "perfdb_git.cli.check", "check", "Find faults in the evidence of a snapshot."

@@ -1,0 +1,1 @@
+"""Running a benchmark and storing what it showed, with its environment and protocol."""
