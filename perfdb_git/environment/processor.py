@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections.abc import Iterator, Mapping
@@ -128,6 +129,7 @@ def _notes(root: Path, lscpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in ("L1d cache", "L2 cache", "L3 cache", "Hypervisor vendor"):
         if name in lscpu:
             yield name.replace("Hypervisor vendor", "hypervisor"), lscpu[name]
+    yield from _scheduling()
     memory = _memory(root).get("MemTotal")
     if memory is not None:
         # The kernel keeps a part that differs from one boot to the next.
@@ -136,6 +138,28 @@ def _notes(root: Path, lscpu: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     chosen = re.search(r"\[(\w+)\]", pages or "")
     if chosen is not None:
         yield "transparent huge pages", chosen[1]
+
+
+_POLICIES = {
+    getattr(os, name): name
+    for name in ("SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_IDLE")
+    if hasattr(os, name)
+}
+
+
+def _scheduling() -> Iterator[tuple[str, str]]:
+    """Yield how this process, and so what it starts, is scheduled where that is unusual."""
+    if not hasattr(os, "sched_getscheduler"):
+        return
+    policy = _POLICIES.get(os.sched_getscheduler(0))
+    if policy is not None:
+        yield "scheduling policy", f"{policy}, priority {os.sched_getparam(0).sched_priority}"
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    if nice != 0:
+        yield "nice", str(nice)
+    usable, present = len(os.sched_getaffinity(0)), os.cpu_count()
+    if usable != present:
+        yield "usable CPUs", f"{usable} of {present}"
 
 
 def passing_facts(root: Path = Path("/")) -> dict[str, JsonValue]:

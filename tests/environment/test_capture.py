@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,3 +212,14 @@ def test_threads_are_facts_of_the_run(machine: Machine, tmp_path: Path) -> None:
     assert [(f.name, f.first, f.second, f.agreement) for f in differing] == [
         ("notes.OMP_NUM_THREADS", "1", "2", "different")
     ]
+
+
+def test_unusual_scheduling_is_a_fact_of_the_run(machine: Machine, tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        notes = capture(tmp_path).manifest.notes
+    finally:
+        os.sched_setaffinity(0, before)
+    if os.cpu_count() != 1:
+        assert f"usable CPUs: 1 of {os.cpu_count()}" in notes

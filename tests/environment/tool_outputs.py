@@ -1,4 +1,4 @@
-"""What vendors' tools print, in the layouts of several releases, with names that must not be kept."""
+"""What vendors' tools print, in the layouts of several releases, names and ids included."""
 
 from __future__ import annotations
 
