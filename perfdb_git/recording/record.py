@@ -69,8 +69,12 @@ def record_benchmark(
     """
     redactor = redactor or Redactor.of_this_machine()
     recording = _Recording(request, vocabulary, redactor)
-    runs = run_all(request.run, redactor, progress=progress)
-    sets = recording.wall_time(runs) if request.tool is None else recording.tool_output(runs)
+    if request.tool is None:
+        runs = run_all(request.run, redactor, progress=progress)
+        sets = recording.wall_time(runs)
+    else:
+        runs = run_all(request.run, redactor, inspect=recording.inspect, progress=progress)
+        sets = recording.tool_output(runs)
     return recording.write(sets, runs)
 
 
@@ -131,14 +135,7 @@ class _Recording:
 
     def tool_output(self, runs: Sequence[Run]) -> list[_NewSet]:
         """Return the record sets that the tool's importer makes of the runs' outputs."""
-        assert self._reader is not None
-        repetitions = read_outputs(
-            runs,
-            self._reader,
-            mapping=self._request.mapping,
-            stated=self._request.pairs,
-            repository=self._request.repository,
-        )
+        repetitions = self._read(runs)
         sha256 = sha256_hex(b"".join(run.output for run in runs))
         observed = self._observed()
         return [
@@ -146,18 +143,36 @@ class _Recording:
             for item in merge_repetitions(repetitions)
         ]
 
+    def inspect(self, run: Run) -> None:
+        """Refuse output that cannot be read, or is of another device."""
+        for item in self._read([run])[0]:
+            self._refuse_other_device(item.header)
+
+    def _read(self, runs: Sequence[Run]) -> list[list[ReadSet]]:
+        assert self._reader is not None
+        return read_outputs(
+            runs,
+            self._reader,
+            mapping=self._request.mapping,
+            stated=self._request.pairs,
+            repository=self._request.repository,
+        )
+
+    def _refuse_other_device(self, header: RecordSetHeader) -> None:
+        device = self._environment.manifest.device
+        if device is not None and header.device != device:
+            raise UsageError(
+                f"the output is of device {header.device}, the environment has {device}",
+                code="other-device",
+                remedy="name the device that was measured with --device",
+            )
+
     def _completed(
         self, item: ReadSet, sha256: str, observed: dict[str, JsonValue]
     ) -> RecordSetHeader:
         """Return a header with what the tool's output could not say of machine and runs."""
-        manifest = self._environment.manifest
         header = item.header
-        if manifest.device is not None and header.device != manifest.device:
-            raise UsageError(
-                f"the output is of device {header.device}, the environment has {manifest.device}",
-                code="other-device",
-                remedy="name the device that was measured with --device",
-            )
+        self._refuse_other_device(header)
         source = header.source
         return replace(
             header,

@@ -84,9 +84,24 @@ def find_program(request: RunRequest) -> Path:
 
 
 def run_all(
-    request: RunRequest, redactor: Redactor, *, progress: Progress | None = None
+    request: RunRequest,
+    redactor: Redactor,
+    *,
+    inspect: Callable[[Run], object] | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Run, ...]:
     """Run the command's warm-up and repetitions; return the repetitions in order.
+
+    Parameters
+    ----------
+    request : RunRequest
+        What to run, and how often.
+    redactor : Redactor
+        Cleans what a failing command says.
+    inspect : callable or None
+        Given the very first run, to refuse it before the others take their time.
+    progress : callable or None
+        Told after each run.
 
     Raises
     ------
@@ -102,6 +117,8 @@ def run_all(
     for number in range(total):
         label = "warm-up" if number < request.warmup else "repetition"
         run = _run(request, program, redactor)
+        if number == 0 and inspect is not None:
+            inspect(run)
         if label == "repetition":
             runs.append(run)
         if progress is not None:

@@ -68,8 +68,8 @@ def main() -> int:
         return 2
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    titles = ("operation", "implementation", "revision", "dtype", "size", "seconds", "numpy")
-    writer.writerow(titles)
+    kind = ("implementation", "implementation_revision", "dtype", "size")
+    writer.writerow(["operation", *kind, "seconds", "numpy"])
     for row in (*gemm_rows(), *copy_rows()):
         writer.writerow([*row, np.__version__])
     return 0
