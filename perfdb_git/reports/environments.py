@@ -11,11 +11,10 @@ from perfdb_git.model.records import Manifest
 from perfdb_git.model.values import JsonValue
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.quantities import counted
-from perfdb_git.reports.screen import Line, fact, facts, table
+from perfdb_git.reports.screen import Line, fact, facts, table, wrapped
 
 _UNKNOWN = "unknown"
 _MOST_NOTES = 60
-_SHORT = 12
 
 
 def manifest_lines(sha256: str, manifest: Manifest) -> list[Line]:
@@ -49,21 +48,26 @@ def _compact(value: JsonValue) -> str:
 
 def difference_lines(names: tuple[str, str], comparisons: Sequence[FactComparison]) -> list[Line]:
     """Return the facts of two manifests that differ, and how many are equal or unknown."""
-    rows = [
-        [item.name, item.first or _UNKNOWN, item.second or _UNKNOWN]
-        for item in comparisons
-        if item.agreement == "different"
-    ]
-    lines = table(["fact", *(name[:_SHORT] for name in names)], rows, wrap=True) if rows else []
+    differing = [item for item in comparisons if item.agreement == "different"]
+    lines = [Line(f"- {names[0]}", "strong"), Line(f"+ {names[1]}", "strong")]
+    for item in differing:
+        lines.append(Line(item.name))
+        lines += wrapped(item.first or _UNKNOWN, head="  - ")
+        lines += wrapped(item.second or _UNKNOWN, head="  + ")
     equal = sum(item.agreement == "equal" for item in comparisons)
     unknown = [item.name for item in comparisons if item.agreement == "unknown"]
     if unknown:
         lines += fact("unknown", f"in both: {', '.join(unknown)}")
     verdict = (
-        f"{counted(len(rows), 'fact')} of {len(comparisons)} differ" if rows else "no fact differs"
+        f"{counted(len(differing), 'fact')} of {len(comparisons)} differ"
+        if differing
+        else "no fact differs"
     )
     lines.append(
-        Line(f"{verdict}, {equal} equal, {len(unknown)} unknown in both", "bad" if rows else "good")
+        Line(
+            f"{verdict}, {equal} equal, {len(unknown)} unknown in both",
+            "bad" if differing else "good",
+        )
     )
     return lines
 
