@@ -34,6 +34,7 @@ from perfdb_git.model import (
     system_profile,
     timing_profile,
     training,
+    transformer,
     validation,
     vocabulary,
 )
@@ -64,6 +65,7 @@ PAIRS: dict[str, tuple[str, str, type]] = {
     "gates": ("gates", "", gates.Gates),
     "training-model": ("training-model", "", training.TrainingModel),
     "training-execution": ("training-execution", "", training.TrainingExecution),
+    "transformer-model": ("transformer-model", "", transformer.TransformerModel),
 }
 NOT_IN_CLASS = {records.RecordSetHeader: {"rows"}}
 """Rows become arrays, one per column, and never objects."""

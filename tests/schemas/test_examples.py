@@ -31,6 +31,7 @@ from perfdb_git.model.splits import Split
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.timing_profile import TimingProfile
 from perfdb_git.model.training import TrainingExecution, TrainingModel
+from perfdb_git.model.transformer import TransformerModel
 from perfdb_git.model.validation import Validation
 from perfdb_git.model.vocabulary import Vocabulary
 
@@ -61,6 +62,7 @@ TYPES: dict[str, type] = {
     "gates": Gates,
     "training-model": TrainingModel,
     "training-execution": TrainingExecution,
+    "transformer-model": TransformerModel,
 }
 
 
@@ -249,6 +251,10 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("gates", "/defaults/inside/max_mape", 1, "/defaults/inside"),
     ("gates", "/series/0/limits", ABSENT, "/series/0"),
     ("gates", "/defaults/min_held_out_records", 2.5, "/defaults/min_held_out_records"),
+    ("transformer-model", "/kv_heads", 0, "/kv_heads"),
+    ("transformer-model", "/norm", "batch", "/norm"),
+    ("transformer-model", "/experts", 8, ""),
+    ("transformer-model", "/vocabulary_size", ABSENT, ""),
     ("training-model", "/blocks", 0, "/blocks"),
     ("training-model", "/hidden_size", 1.5, "/hidden_size"),
     ("training-model", "/head_size", ABSENT, ""),
