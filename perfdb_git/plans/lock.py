@@ -55,7 +55,7 @@ def lock_plan(resolved: ResolvedPlan) -> PlanLock:
             code="not-reproducible",
             remedy="commit what you use, and lock that commit",
         )
-    _require_answers(resolved)
+    require_answers(resolved)
     plan = resolved.document.value
     lock = PlanLock(
         schema=PLAN_LOCK_SCHEMA,
@@ -154,7 +154,14 @@ def present_versions() -> LockedVersions:
     )
 
 
-def _require_answers(resolved: ResolvedPlan) -> None:
+def require_answers(resolved: ResolvedPlan) -> None:
+    """Refuse a plan that lacks the answer to a required query.
+
+    Raises
+    ------
+    NoEvidenceError
+        'plan-incomplete', naming each of them.
+    """
     missing = resolved.missing
     if not missing:
         return

@@ -134,7 +134,18 @@ def resolve_plan(
     UsageError, InvalidInputError, RepositoryUnavailableError
         For a plan that is not there or wrong, wrong evidence, or evidence that is not here.
     """
-    document = PlanDocuments(snapshot.evidence).plan(name)
+    return resolve_document(
+        snapshot, PlanDocuments(snapshot.evidence).plan(name), progress=progress
+    )
+
+
+def resolve_document(
+    snapshot: DatabaseSnapshot,
+    document: StoredDocument[Plan],
+    *,
+    progress: Progress | None = None,
+) -> ResolvedPlan:
+    """Resolve a plan that need not stand in the snapshot; else as `resolve_plan`."""
     resolver = PlanResolver(snapshot, document.value, document=document.path)
     tracked = [question.track(snapshot.vocabulary) for question in resolver.questions()]
     answered = []
