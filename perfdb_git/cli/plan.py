@@ -43,6 +43,12 @@ plan_group = LazyGroup(
         "training": CommandPlace(
             "perfdb_git.cli.plan_training", "training", "Estimate one training batch on a system."
         ),
+        "inference": CommandPlace(
+            "perfdb_git.cli.plan_inference", "inference", "Estimate a prefill or a decoding step."
+        ),
+        "sensitivity": CommandPlace(
+            "perfdb_git.cli.plan_sensitivity", "sensitivity", "Show what a plan depends on most."
+        ),
     },
     name="plan",
     help="Many questions as one: named queries, how often each is asked, and what that costs.",

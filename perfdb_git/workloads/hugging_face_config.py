@@ -79,6 +79,7 @@ _COUNTED = frozenset(
 _WITHOUT_WORK = frozenset(
     [
         # Names and tokens.
+        "_attn_implementation_autoset",
         "_name_or_path",
         "architectures",
         "bos_token_id",
@@ -110,6 +111,7 @@ _WITHOUT_WORK = frozenset(
 _NEUTRAL: Mapping[str, JsonValue] = {
     "pretraining_tp": 1,
     "use_sliding_window": False,
+    "use_mrope": False,
     "qk_layernorm": False,
     "is_encoder_decoder": False,
     "add_cross_attention": False,
@@ -133,6 +135,7 @@ _MEANING: Mapping[str, str] = {
     "qk_layernorm": "norms of queries and keys",
     "pretraining_tp": "projections in slices",
     "partial_rotary_factor": "a rotation of a part of each head",
+    "rope_parameters": "a rotation of a part of each head",
 }
 
 _DTYPES = frozenset(["float32", "float16", "bfloat16"])
@@ -223,6 +226,8 @@ def _is_harmless(name: str, value: JsonValue, config: Config, family: _Family) -
         )
     if name == "sliding_window":
         return config.get("use_sliding_window") is False
+    if name == "rope_parameters":
+        return isinstance(value, dict) and value.get("partial_rotary_factor", 1) == 1
     if name == "layer_types":
         return isinstance(value, list) and all(item == "full_attention" for item in value)
     return False

@@ -101,6 +101,7 @@ def test_a_folder_is_no_name() -> None:
         ({"layer_types": ["full_attention", "sliding_attention"]}, "layer_types (layers that diff"),
         ({"pretraining_tp": 2}, "pretraining_tp (projections in slices)"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor (a rotation of a part"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "rope_parameters (a rotation of"),
         ({"attn_logit_softcapping": 50.0}, "attn_logit_softcapping (a field that is not known"),
         ({"hidden_act": "gelu"}, "hidden_act 'gelu' has no elementwise kind"),
         ({"model_type": "mixtral"}, "model_type 'mixtral' is not one whose blocks are known"),
@@ -129,6 +130,7 @@ def test_what_is_switched_off_is_no_work() -> None:
         "quantization_config": None,
         "num_experts": None,
         "layer_types": ["full_attention"],
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0},
     }
     assert model(LLAMA_3_8B, **off) == model(LLAMA_3_8B)
 
@@ -166,6 +168,14 @@ def test_a_file_is_a_configuration_or_our_own_document(tmp_path: Path) -> None:
     assert caught.value.code == "no-model"
     with pytest.raises(UsageError, match=r"none\.json cannot be read"):
         read_transformer_model(Path("none.json"))
+
+
+def test_heads_of_our_own_document_share_evenly(tmp_path: Path) -> None:
+    own = Path(__file__).parents[2] / "docs/examples/llama-2-70b.yaml"
+    path = tmp_path / "model.yaml"
+    path.write_text(own.read_text().replace("kv_heads: 8", "kv_heads: 7"))
+    with pytest.raises(InvalidInputError, match="64 query heads do not share 7"):
+        read_transformer_model(path)
 
 
 def test_our_own_document_obeys_its_schema(tmp_path: Path) -> None:
