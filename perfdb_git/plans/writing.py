@@ -38,21 +38,29 @@ def plan_text(plan: Plan, *, schemas: SchemaStore | None = None) -> str:
     assert plan.composition.kind == "sum"
     path = layout.plan_paths(plan.name)[-1]
     (schemas or SchemaStore()).validate(encode(plan), document=path, expected_kind=PLAN_KIND)
-    lines = [f"schema: {plan.schema}", f"name: {_text(plan.name)}", "description: >-"]
-    lines += textwrap.wrap(
-        plan.description,
-        _WIDTH,
-        initial_indent="  ",
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines = [f"schema: {plan.schema}", f"name: {_text(plan.name)}"]
+    lines += _description_lines(plan.description)
     if plan.policy is not None:
         lines.append(f"policy: {_text(plan.policy)}")
     lines.append("queries:")
     for query in plan.queries:
         lines += _query_lines(query)
     return "\n".join([*lines, "composition: {kind: sum}", ""])
+
+
+def _description_lines(text: str) -> list[str]:
+    """Fold a text of single spaces; any other is quoted, so that nothing of it is lost."""
+    if not text.isprintable() or text != " ".join(text.split()):
+        return [f"description: {json.dumps(text, ensure_ascii=False)}"]
+    folded = textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return ["description: >-", *folded]
 
 
 def _query_lines(query: PlanQuery) -> list[str]:

@@ -43,6 +43,15 @@ def test_a_plan_is_read_back_as_it_was() -> None:
     assert decode(Plan, value, document="step-1.yaml") == PLAN
 
 
+@pytest.mark.parametrize(
+    "text", ["two  spaces", "a bell \a and\na line", " ends ", "naïve 🙂: #no"]
+)
+def test_every_description_is_kept(text: str) -> None:
+    plan = replace(PLAN, description=text)
+    value = read_yaml(plan_text(plan).encode(), document="step-1.yaml")
+    assert decode(Plan, value, document="step-1.yaml") == plan
+
+
 def test_common_names_are_not_quoted() -> None:
     text = plan_text(replace(PLAN, policy=None))
     assert (
