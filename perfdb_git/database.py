@@ -17,6 +17,7 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.formats.strict_yaml import read_yaml
+from perfdb_git.model.exclusion import EVIDENCE_EXCLUDED, Exclusion
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
@@ -29,6 +30,7 @@ from perfdb_git.operations.queries import (
 )
 from perfdb_git.resolution.cache_identity import cache_key
 from perfdb_git.resolution.composition import ResolverParts, compose_resolver
+from perfdb_git.resolution.excluded_evidence import exclusion_digest
 from perfdb_git.resolution.resolver import CostResolver
 from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
@@ -137,10 +139,21 @@ class PolicyInForce:
 class DatabaseSnapshot:
     """The evidence at one commit (or in the work tree), ready to answer."""
 
-    def __init__(self, evidence: EvidenceSnapshot, *, revision: ResolvedRevision | None) -> None:
+    def __init__(
+        self,
+        evidence: EvidenceSnapshot,
+        *,
+        revision: ResolvedRevision | None,
+        exclusion: Exclusion | None = None,
+    ) -> None:
         self.evidence = evidence
         self.revision = revision
+        self.exclusion = exclusion or None
         self._resolvers: dict[int, tuple[Policy, CostResolver]] = {}
+
+    def without(self, exclusion: Exclusion) -> DatabaseSnapshot:
+        """Return the snapshot with some evidence left aside; every answer of it is marked."""
+        return DatabaseSnapshot(self.evidence, revision=self.revision, exclusion=exclusion)
 
     @property
     def commit(self) -> str | None:
@@ -237,6 +250,7 @@ class DatabaseSnapshot:
             vocabulary=self.vocabulary,
             policy=policy,
             reference_time=self.evidence.committer_time,
+            exclusion=self.exclusion,
         )
 
     @cached_property
@@ -351,6 +365,8 @@ class DatabaseSnapshot:
         marks = ["uncommitted"] if self.commit is None else []
         if in_force.reference.origin == "external-policy":
             marks.append("external-policy")
+        if self.exclusion:
+            marks.append(EVIDENCE_EXCLUDED)
         return tuple(marks)
 
     def _resolver(self, policy: Policy) -> CostResolver:
@@ -369,6 +385,7 @@ class DatabaseSnapshot:
             revisions=resolver.revisions,
             policy_digest=in_force.reference.digest,
             committer_time=self.evidence.committer_time if limited else None,
+            exclusion=exclusion_digest(self.exclusion) if self.exclusion else None,
         )
 
 

@@ -40,6 +40,11 @@ plan_group = LazyGroup(
         "lock": CommandPlace(__name__, "lock", "Freeze a plan's answers at a commit."),
         "verify": CommandPlace(__name__, "verify", "Ask a lock again at its own commit."),
         "diff": CommandPlace(__name__, "diff", "Show what newer evidence would change."),
+        "compare": CommandPlace(
+            "perfdb_git.cli.plan_compare",
+            "compare",
+            "Compare a plan with an oracle's measurements.",
+        ),
         "training": CommandPlace(
             "perfdb_git.cli.plan_training", "training", "Estimate one training batch on a system."
         ),

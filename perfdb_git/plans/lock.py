@@ -55,6 +55,18 @@ def lock_plan(resolved: ResolvedPlan) -> PlanLock:
             code="not-reproducible",
             remedy="commit what you use, and lock that commit",
         )
+    if snapshot.exclusion is not None:
+        raise UsageError(
+            "answers with evidence left aside cannot be locked",
+            code="not-reproducible",
+            remedy="lock the plan at the commit as it is",
+        )
+    if resolved.policy.reference.origin != "snapshot":
+        raise UsageError(
+            "answers under a policy from outside the commit cannot be locked",
+            code="not-reproducible",
+            remedy="commit the policy, and name it in the plan",
+        )
     require_answers(resolved)
     plan = resolved.document.value
     lock = PlanLock(

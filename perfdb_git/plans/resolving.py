@@ -36,6 +36,8 @@ class PlanResolver:
         What to ask.
     document : str
         Where the plan stands, for messages.
+    policy : PolicyInForce or None
+        Another policy than the plan's.
 
     Raises
     ------
@@ -43,10 +45,17 @@ class PlanResolver:
         'unknown-policy' where the snapshot lacks the policy that the plan names.
     """
 
-    def __init__(self, snapshot: DatabaseSnapshot, plan: Plan, *, document: str) -> None:
+    def __init__(
+        self,
+        snapshot: DatabaseSnapshot,
+        plan: Plan,
+        *,
+        document: str,
+        policy: PolicyInForce | None = None,
+    ) -> None:
         self.snapshot = snapshot
         self.plan = plan
-        self.policy: PolicyInForce = snapshot.policy(plan.policy or DEFAULT_POLICY)
+        self.policy: PolicyInForce = policy or snapshot.policy(plan.policy or DEFAULT_POLICY)
         self._document = document
         self._resolved: dict[str, Resolution] = {}
 
@@ -116,7 +125,11 @@ class ResolvedPlan:
 
 
 def resolve_plan(
-    snapshot: DatabaseSnapshot, name: str, *, progress: Progress | None = None
+    snapshot: DatabaseSnapshot,
+    name: str,
+    *,
+    policy: PolicyInForce | None = None,
+    progress: Progress | None = None,
 ) -> ResolvedPlan:
     """Resolve a plan of a snapshot.
 
@@ -126,6 +139,8 @@ def resolve_plan(
         The evidence, with the plan in it.
     name : str
         Name of the plan, or its path in the repository.
+    policy : PolicyInForce or None
+        Another policy than the plan's.
     progress : callable or None
         See `Progress`.
 
@@ -134,19 +149,19 @@ def resolve_plan(
     UsageError, InvalidInputError, RepositoryUnavailableError
         For a plan that is not there or wrong, wrong evidence, or evidence that is not here.
     """
-    return resolve_document(
-        snapshot, PlanDocuments(snapshot.evidence).plan(name), progress=progress
-    )
+    document = PlanDocuments(snapshot.evidence).plan(name)
+    return resolve_document(snapshot, document, policy=policy, progress=progress)
 
 
 def resolve_document(
     snapshot: DatabaseSnapshot,
     document: StoredDocument[Plan],
     *,
+    policy: PolicyInForce | None = None,
     progress: Progress | None = None,
 ) -> ResolvedPlan:
     """Resolve a plan that need not stand in the snapshot; else as `resolve_plan`."""
-    resolver = PlanResolver(snapshot, document.value, document=document.path)
+    resolver = PlanResolver(snapshot, document.value, document=document.path, policy=policy)
     tracked = [question.track(snapshot.vocabulary) for question in resolver.questions()]
     answered = []
     for done, query in enumerate(tracked, start=1):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from perfdb_git.model.estimate import (
     Validity,
     ValidityKind,
 )
+from perfdb_git.model.exclusion import EXCLUDED
 from perfdb_git.model.held_out import ErrorStatistics
 from perfdb_git.model.policy import CalibrationChoice, Policy
 from perfdb_git.model.query import CostQuery
@@ -70,6 +71,8 @@ class CalibratedProvider:
         Names the revisions, and the rules of matching.
     evidence : EvidenceReader or None
         Records, for the distance to the nearest one.
+    excluded : collection of str
+        Revisions that may not answer though the policy names them, by SHA-256.
     """
 
     def __init__(
@@ -79,11 +82,13 @@ class CalibratedProvider:
         policy: Policy,
         *,
         evidence: EvidenceReader | None = None,
+        excluded: Collection[str] = (),
     ) -> None:
         self._calibrations = calibrations
         self._vocabulary = vocabulary
         self._policy = policy
         self._evidence = evidence
+        self._excluded = frozenset(excluded)
         self._matcher = Matcher(vocabulary, policy.matching)
         self._memo: tuple[CostQuery, _Answer | Unanswered] | None = None
 
@@ -102,6 +107,7 @@ class CalibratedProvider:
         """Provider revision, with the digest of the calibrations that the policy selects."""
         chosen = sorted(
             f"{choice.response} {choice.operation} {choice.device} {choice.revision}"
+            + (f" {EXCLUDED}" if choice.revision in self._excluded else "")
             for choice in self._policy.calibrations
         )
         return f"{self.name}/{REVISION}+{sha256_hex(chr(10).join(chosen).encode())[:12]}"
@@ -201,6 +207,11 @@ class CalibratedProvider:
         choice = self._choice(query)
         if isinstance(choice, Unanswered):
             return choice
+        if choice.revision in self._excluded:
+            return Unanswered(
+                code=EXCLUDED,
+                reason=f"calibration {choice.revision[:12]} is excluded from this question",
+            )
         document = self._calibrations.document(choice.revision)
         calibration = document.value
         stated = (calibration.response, calibration.operation, calibration.device)

@@ -15,6 +15,7 @@ def cache_key(
     policy_digest: str,
     committer_time: int | None,
     seed: int | None = None,
+    exclusion: str | None = None,
 ) -> str:
     """Return the digest of everything that an answer depends on.
 
@@ -32,7 +33,10 @@ def cache_key(
         Only where freshness is limited; otherwise the commit's time does not matter.
     seed : int or None
         Of stochastic answers.
+    exclusion : str or None
+        Digest of the evidence that the question leaves aside.
     """
+    left_aside = {} if exclusion is None else {"exclusion": exclusion}
     return canonical_digest(
         {
             "query": query_digest,
@@ -41,5 +45,6 @@ def cache_key(
             "policy": policy_digest,
             "committer_time": committer_time,
             "seed": seed,
+            **left_aside,
         }
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from perfdb_git.model.exclusion import Exclusion
 from perfdb_git.model.policy import Policy, Tier
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.providers.analytical import AnalyticalProvider
@@ -15,6 +16,7 @@ from perfdb_git.providers.profiled_work import ProfileSelection
 from perfdb_git.providers.protocol import CostProvider
 from perfdb_git.providers.recorded import RecordedProvider
 from perfdb_git.providers.validations import ValidationReader
+from perfdb_git.resolution.excluded_evidence import RemainingRecords
 from perfdb_git.resolution.resolver import CostResolver
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class ResolverParts:
     near_misses : bool
         Whether a source without an answer says which contexts have one. Finding them costs more
         than the answer, and changes none.
+    exclusion : Exclusion or None
+        Records and calibrations that may not answer.
     """
 
     records: EvidenceReader
@@ -54,18 +58,23 @@ class ResolverParts:
     policy: Policy
     reference_time: int | None
     near_misses: bool = True
+    exclusion: Exclusion | None = None
+
+    def remaining_records(self) -> EvidenceReader:
+        """Return the records that may answer."""
+        return RemainingRecords(self.records, self.exclusion) if self.exclusion else self.records
 
 
 def compose_resolver(parts: ResolverParts) -> CostResolver:
     """Return the resolver that answers from these parts."""
-    vocabulary, policy = parts.vocabulary, parts.policy
+    vocabulary, policy, records = parts.vocabulary, parts.policy, parts.remaining_records()
     selection = ProfileSelection(parts.profiles, vocabulary, policy)
     providers: dict[Tier, CostProvider] = {
         "recorded-measured": RecordedProvider(
-            parts.records, vocabulary, policy, reports_near_misses=parts.near_misses
+            records, vocabulary, policy, reports_near_misses=parts.near_misses
         ),
         "recorded-simulated": RecordedProvider(
-            parts.records,
+            records,
             vocabulary,
             policy,
             kinds=("simulated",),
@@ -76,14 +85,18 @@ def compose_resolver(parts: ResolverParts) -> CostResolver:
         "fallback": FallbackProvider(selection),
     }
     if policy.calibrations:
-        providers["calibrated"] = _calibrated(parts)
+        providers["calibrated"] = _calibrated(parts, records)
     return CostResolver(providers, policy, reference_time=parts.reference_time)
 
 
-def _calibrated(parts: ResolverParts) -> CostProvider:
+def _calibrated(parts: ResolverParts, records: EvidenceReader) -> CostProvider:
     # Its parts are imported here: most resolutions need none of them.
     from perfdb_git.providers.calibrated import CalibratedProvider
 
     return CalibratedProvider(
-        parts.calibrations(), parts.vocabulary, parts.policy, evidence=parts.records
+        parts.calibrations(),
+        parts.vocabulary,
+        parts.policy,
+        evidence=records,
+        excluded=parts.exclusion.calibrations if parts.exclusion else (),
     )

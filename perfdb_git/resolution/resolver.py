@@ -5,7 +5,7 @@ It never combines answers: no factor of one source is applied to the number of a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdb_git.model.estimate import (
@@ -59,6 +59,12 @@ class CostResolver:
         Tiers, limits and the rule for ambiguity.
     reference_time : int or None
         Committer time of the snapshot, for limits on age.
+
+    Raises
+    ------
+    TypeError
+        For an object that is no `CostProvider`, such as a lookup of measurements that answers are
+        judged by.
     """
 
     def __init__(
@@ -68,6 +74,7 @@ class CostResolver:
         *,
         reference_time: int | None,
     ) -> None:
+        _require_providers(providers.values())
         self._providers = providers
         self._policy = policy
         self._reference_time = reference_time
@@ -152,6 +159,18 @@ class CostResolver:
             reason=f"policy {self._policy.name} selects no calibration revision",
             latency=None,
         )
+
+
+_PROVIDER_MEMBERS = ("name", "method", "revision", "supports", "estimate", "explain")
+
+
+def _require_providers(providers: Iterable[object]) -> None:
+    for provider in providers:
+        # Not asked for by value: a revision is a digest of all that its provider reads.
+        missing = sorted(set(_PROVIDER_MEMBERS) - set(dir(provider)))
+        if missing:
+            kind = type(provider).__name__
+            raise TypeError(f"{kind} is no CostProvider: it has no {', '.join(missing)}")
 
 
 def _lost(verdict: _Verdict, winner: _Verdict | None, blocker: _Verdict | None) -> Alternative:
