@@ -19,6 +19,7 @@ from perfdb_git.calibration.slices import (
     with_terms,
 )
 from perfdb_git.calibration.splits import Assignment
+from perfdb_git.calibration.work_columns import with_work_inputs
 from perfdb_git.model.calibration import Calibration, CalibrationSlice
 from perfdb_git.model.held_out import HeldOutReport
 from perfdb_git.model.vocabulary import Vocabulary
@@ -128,6 +129,7 @@ def _judge_split(
     document: str,
 ) -> _SplitRows:
     records = held_out_of(assignment, calibration.operation)
+    records = with_work_inputs(records, calibration.inputs, vocabulary)
     count = len(records)
     predicted, width = np.full((2, count), np.nan)
     octaves, asked = np.zeros(count), np.zeros(count, dtype=np.bool_)

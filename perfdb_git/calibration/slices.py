@@ -10,6 +10,7 @@ import numpy as np
 
 from perfdb_git.calibration.selection import Cell, SelectedRecords
 from perfdb_git.calibration.splits import Assignment, lines_digest
+from perfdb_git.calibration.work_columns import with_work_inputs
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.calibration import DomainRange, SpecPart, TrainingRecords
 from perfdb_git.model.values import Scalar
@@ -112,6 +113,7 @@ def training_slices(
     train = assignment.records.subset(
         assignment.train & of_operation(assignment.records, operation)
     )
+    train = with_work_inputs(train, inputs, vocabulary)
     columns = [train.values(name) for name in part.slice_by]
     places: dict[tuple[Cell, ...], list[int]] = {}
     for place, values in enumerate(zip(*columns, strict=True) if columns else [()] * len(train)):

@@ -26,6 +26,7 @@ from perfdb_git.model.held_out import ErrorStatistics
 from perfdb_git.model.policy import CalibrationChoice, Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.operations.work_inputs import in_work_terms
 from perfdb_git.providers.calibration_models import CalibrationDocument, CalibrationModels
 from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered, select_slice
 from perfdb_git.providers.evidence import EvidenceReader
@@ -222,7 +223,7 @@ class CalibratedProvider:
             )
         selected = select_slice(
             calibration,
-            query.coordinates(),
+            in_work_terms(query.coordinates(), calibration.inputs, self._vocabulary),
             self._matcher,
             refuse_open=self._policy.matching.query_unknown == "refuse",
         )
