@@ -37,6 +37,9 @@ def test_shipped_plans_can_be_asked(tmp_path: Path) -> None:
     snapshot = PerformanceDatabase.open(ROOT, cache_directory=tmp_path).worktree()
     plans = set(plan_names(snapshot))
     tracked = [query for name in plans for query in tracked_queries(snapshot, name)]
-    assert plans == {"llama-2-70b-decode-64-a100", "llama-2-70b-decode-100-a100"}
-    # Eighty layers, with two norms, two additions and two all-reduces in each.
-    assert {query.multiplicity for query in tracked} == {80, 160}
+    llama = {"llama-2-70b-decode-64-a100", "llama-2-70b-decode-100-a100"}
+    phi = {"phi-2-decode-33-a100", "phi-2-decode-129-a100", "phi-2-prefill-128-a100"}
+    assert plans == llama | phi
+    # Eighty layers, with two norms, two additions and two all-reduces in each; one of Phi-2's.
+    assert {query.multiplicity for query in tracked if query.plan in llama} == {80, 160}
+    assert {query.multiplicity for query in tracked if query.plan in phi} == {1}
