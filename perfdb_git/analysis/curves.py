@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 _ROBUST_SCALE = 0.05
 """Relative residual from which a point starts to lose weight."""
 
-_MOST_STEP_SIZES = 4096
+MOST_STEP_SIZES = 4096
+"""Different sizes that a step table is fitted to; the time grows with their square."""
+
 _TAIL_OCTAVES = 2.0
 _CV_FOLDS = 10
 _LEAST_CV_SIZES = 20
@@ -181,7 +183,7 @@ def fit_step_table(size: ArrayLike, value: ArrayLike, n_steps: int) -> StepTable
     CACM 4 (1961).
     """
     sizes, values = medians_by_size(size, value)
-    if n_steps < 1 or len(sizes) > _MOST_STEP_SIZES:
+    if n_steps < 1 or len(sizes) > MOST_STEP_SIZES:
         raise ValueError(f"no step table of {n_steps} steps over {len(sizes)} sizes")
     logs = np.log(values)
     n = len(logs)

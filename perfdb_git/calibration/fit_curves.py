@@ -21,6 +21,7 @@ from perfdb_git.analysis.conformal import (
     group_folds,
 )
 from perfdb_git.analysis.curves import (
+    MOST_STEP_SIZES,
     AffineCurve,
     LogLogCurve,
     StepTable,
@@ -159,6 +160,8 @@ def cannot_fit(request: SliceRequest, form: Form) -> str | None:
     """Say why a form of small tables cannot be fitted to these rows; None if it can."""
     if form in CURVE_FORMS and len(request.inputs) > 1:
         return f"{len(request.inputs)} inputs, a curve has one"
+    if form == "step-table" and len(np.unique(request.points())) > MOST_STEP_SIZES:
+        return f"more than {MOST_STEP_SIZES} sizes"
     if form == "gaussian-process" and request.features is None and request.points().min() <= 0:
         return "an input is 0, and a Gaussian process reads its octaves"
     if form == "gaussian-process" and len(request.latency) > MOST_ROWS:
