@@ -68,12 +68,16 @@ def judged_validations(snapshot: CheckedSnapshot) -> Iterator[JudgedValidation]:
 
 
 def judge_gates(snapshot: CheckedSnapshot) -> Iterator[Finding]:
-    """Yield what is wrong with the gates, and what does not pass them."""
+    """Yield what is wrong with the gates, and what is in use without passing them.
+
+    A revision that no policy names is remarked on where it comes in, and not at every check.
+    """
     gates = snapshot.gates
     if gates is None:
         return
     yield from _document_findings(snapshot, gates)
-    yield from gate_findings(gates, judged_revisions(snapshot))
+    in_use = (item for item in judged_revisions(snapshot) if item.promoted)
+    yield from gate_findings(gates, in_use)
     yield from validation_gate_findings(gates, judged_validations(snapshot))
 
 

@@ -199,7 +199,9 @@ def stated_versions(pairs: tuple[str, ...]) -> dict[str, str | None]:
     return versions
 
 
-@click.command("diff", help=_DIFF_HELP, short_help="Compare two manifests; status 1 if they differ.")
+@click.command(
+    "diff", help=_DIFF_HELP, short_help="Compare two manifests; status 1 if they differ."
+)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
 @click.option("--at", "revision", metavar="REV", help="Read ids there; by default the work tree.")

@@ -108,12 +108,6 @@ def promoted_revision_over_a_gate(e: Any) -> Expected:
 
 
 @breaks
-def other_revision_over_a_gate(e: Any) -> Expected:
-    gates(e, inside={"max_mape_pct": 4, "max_p95_pct": 4})
-    return one("gate-not-met", add(e, revision(e)), "/held_out_report/overall/mape_pct")
-
-
-@breaks
 def validation_over_a_gate(e: Any) -> Expected:
     gates(e, max_validation_mape_pct=4.9)
     return one("gate-exceeded", add(e, judged(e)), "/held_out_report/overall/mape_pct")

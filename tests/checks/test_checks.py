@@ -784,9 +784,7 @@ def test_a_clean_plan_and_its_lock(evidence: Any, repository: Any) -> None:
 
 
 def test_own_evidence_is_clean() -> None:
-    """Notes apart: revisions that the policy does not name need not pass the gates."""
-    found = run_checks(WorktreeSource(ROOT))
-    assert [finding for finding in found if finding.severity != "note"] == []
+    assert run_checks(WorktreeSource(ROOT)) == ()
 
 
 # --- trees that git itself would not write ---
@@ -886,7 +884,7 @@ def test_every_rule_has_a_broken_repository(new_evidence: Any) -> None:
     elsewhere |= {"held-out-error", "leak", "split-not-reproduced", "training-digest"}
     elsewhere |= {"validation-pair", "figure-not-worked-out"}
     # What changes from one commit to another: test_gate_judging.py.
-    elsewhere |= {"loosened-gate"}
+    elsewhere |= {"loosened-gate", "gate-not-met"}
     # Rules of a change have bad pull requests: tests/end_to_end/test_bad_pull_requests.py.
     rules = {rule.code for c in CHECKS if c.judge_document or c.judge_snapshot for rule in c.rules}
     assert rules - {"imported-twice"} == broken | elsewhere

@@ -697,6 +697,17 @@ def test_times_that_only_a_cache_explains(proposal: Proposal) -> None:
     assert "1 of 2 rows" in verdict.one("faster-than-memory")["message"]
 
 
+def test_a_revision_that_would_not_pass_the_gates_is_noted_once(proposal: Proposal) -> None:
+    old = proposal.file("evidence/calibrations/*/*.json")
+    value = json.loads(proposal.read(old))
+    path = proposal.add_document(f"calibrations/{value['family']}", {**value, "seed": 99})
+    proposal.commit()
+    verdict = proposal.check()
+    assert verdict.status == 0
+    assert [f["document"] for f in verdict.findings if f["code"] == "gate-not-met"] == [path]
+    assert proposal.perfdb("check").stdout.startswith("no findings")
+
+
 def test_a_schema_that_the_merge_base_has_not(proposal: Proposal) -> None:
     name = "schemas/pipeline.v1.schema.json"
     schema = proposal.read(name)
