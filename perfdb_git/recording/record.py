@@ -20,7 +20,14 @@ from perfdb_git.model.records import MeasurementProtocol, Quantity, RecordSetHea
 from perfdb_git.model.values import JsonValue
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.recording.requests import RecordedSet, RecordReport, RecordRequest
-from perfdb_git.recording.runs import Progress, Run, find_program, run_all, timer_resolution_ns
+from perfdb_git.recording.runs import (
+    Progress,
+    Run,
+    find_program,
+    program_digest,
+    run_all,
+    timer_resolution_ns,
+)
 from perfdb_git.recording.tool_output import (
     OUTPUT_NAME,
     ReadSet,
@@ -92,6 +99,7 @@ class _Recording:
         self._request = request
         self._vocabulary = vocabulary
         self._program = find_program(request.run)
+        self._digest = program_digest(self._program)
         self._reader = (
             None
             if request.tool is None
@@ -119,7 +127,7 @@ class _Recording:
             self._point,
             runs,
             self._vocabulary,
-            source=self._source(file=self._name, sha256=sha256_hex(self._program.read_bytes())),
+            source=self._source(file=self._name, sha256=self._digest),
             session=self._session,
             environment=self._environment.sha256,
             protocol=wall_time_protocol(

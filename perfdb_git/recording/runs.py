@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import shutil
@@ -81,6 +82,25 @@ def find_program(request: RunRequest) -> Path:
             remedy="name an executable file",
         )
     return Path(program)
+
+
+def program_digest(program: Path) -> str:
+    """Return the SHA-256 of a program's file.
+
+    Raises
+    ------
+    UsageError
+        'unreadable-file' for one that may be run and not read.
+    """
+    try:
+        with program.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(
+            f"{program.name} cannot be read: {error.strerror}",
+            code="unreadable-file",
+            remedy="its digest is part of the record: let it be read, or start it by a script",
+        ) from error
 
 
 def run_all(
