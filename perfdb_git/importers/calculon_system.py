@@ -28,7 +28,7 @@ from perfdb_git.model.system_profile import (
 )
 from perfdb_git.model.values import JsonValue
 
-PROFILE_SCHEMA = "perfdb/system-profile/v1"
+PROFILE_SCHEMA = "perfdb/system-profile/v2"
 ENGINES = ("matrix", "vector")
 MEMORIES = ("mem1", "mem2")
 
@@ -295,6 +295,8 @@ def calculon_system_of_profile(profile: SystemProfile) -> dict[str, JsonValue]:
 
 def _gaps(profile: SystemProfile) -> Iterator[tuple[str, str]]:
     """Yield what a Calculon file needs and the profile leaves open, or has too much of."""
+    if profile.table_reading != "steps":
+        yield "/table_reading", "Calculon reads its tables as steps"
     for place, held, wanted in (
         ("engines", profile.engines, ENGINES),
         ("memories", profile.memories, MEMORIES),

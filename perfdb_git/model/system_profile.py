@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
+
+TableReading: TypeAlias = Literal["steps", "interpolated"]
+"""How an efficiency table is read between its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,12 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemProfile:
-    """One device with its memories and networks."""
+    """One device with its memories and networks.
+
+    ``table_reading`` says how efficiency tables are read between their rows. Steps are Calculon's
+    reading and that of every v1 document; a v2 document may state the other, which is another
+    profile with another digest, and so another provider revision.
+    """
 
     schema: str
     name: str
@@ -96,5 +104,6 @@ class SystemProfile:
     memories: Mapping[str, Memory]
     networks: tuple[Network, ...]
     sources: tuple[ValueSource, ...]
+    table_reading: TableReading = "steps"
     fallback: FallbackBound | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)

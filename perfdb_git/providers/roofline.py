@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdb_git.model.system_profile import (
@@ -11,6 +12,7 @@ from perfdb_git.model.system_profile import (
     Memory,
     Network,
     SystemProfile,
+    TableReading,
 )
 from perfdb_git.operations.work import Work
 
@@ -67,16 +69,65 @@ def step_efficiency(steps: Sequence[EfficiencyStep] | None, size: float) -> floa
     return None
 
 
-def compute_time(rate: ComputeRate, operations: float) -> Part:
+def interpolated_efficiency(steps: Sequence[EfficiencyStep] | None, size: float) -> float | None:
+    """Read an efficiency table as points with straight lines between them.
+
+    Parameters
+    ----------
+    steps : Sequence[EfficiencyStep] or None
+        Strictly descending thresholds; ``None`` means that no efficiency is known.
+    size : float
+        Work in the unit of the table.
+
+    Returns
+    -------
+    float or None
+        Efficiency in (0, 1], ``None`` where it is unknown.
+
+    Notes
+    -----
+    Lines are straight over the logarithm of the size, as efficiency curves are plotted, and over
+    the size itself down to a row of threshold 0. Above the largest threshold its efficiency holds;
+    below the smallest nothing is known, as with `step_efficiency`.
+    """
+    if steps is None:
+        return None
+    above: EfficiencyStep | None = None
+    for step in steps:
+        if size >= step.threshold:
+            return step.efficiency if above is None else _between(step, above, size)
+        above = step
+    return None
+
+
+def _between(low: EfficiencyStep, high: EfficiencyStep, size: float) -> float:
+    if low.threshold > 0:
+        share = math.log(size / low.threshold) / math.log(high.threshold / low.threshold)
+    else:
+        share = size / high.threshold
+    return low.efficiency + share * (high.efficiency - low.efficiency)
+
+
+_READINGS: Mapping[TableReading, Callable[[Sequence[EfficiencyStep] | None, float], float | None]]
+_READINGS = {"steps": step_efficiency, "interpolated": interpolated_efficiency}
+
+
+_INTERPOLATED: Mapping[TableReading, tuple[str, ...]] = {
+    "steps": (),
+    "interpolated": ("efficiencies are interpolated between the rows of their tables",),
+}
+
+
+def compute_time(rate: ComputeRate, operations: float, reading: TableReading) -> Part:
     """Return operations / (peak * efficiency)."""
-    efficiency = step_efficiency(rate.efficiency_by_gops, operations / 1e9)
+    efficiency = _READINGS[reading](rate.efficiency_by_gops, operations / 1e9)
     seconds = operations / (rate.peak_tops * 1e12 * (1 if efficiency is None else efficiency))
     return Part(seconds=seconds, bound=efficiency is None)
 
 
-def memory_time(memory: Memory, moved: float) -> Part:
+def memory_time(memory: Memory, moved: float, reading: TableReading) -> Part:
     """Return bytes / (bandwidth * efficiency)."""
-    efficiency = step_efficiency(memory.efficiency_by_mb, moved / 1e6)
+    efficiency = _READINGS[reading](memory.efficiency_by_mb, moved / 1e6)
     rate = memory.bandwidth_gbyte_per_s * 1e9 * (1 if efficiency is None else efficiency)
     return Part(seconds=moved / rate, bound=efficiency is None)
 
@@ -102,8 +153,9 @@ def task_time(profile: SystemProfile, rate: ComputeRate | None, work: Work) -> T
     work : Work
         Operations and bytes.
     """
-    memory = memory_time(profile.memories[MAIN_MEMORY], work.bytes_moved)
-    compute = compute_time(rate, work.operations) if rate is not None else None
+    reading = profile.table_reading
+    memory = memory_time(profile.memories[MAIN_MEMORY], work.bytes_moved, reading)
+    compute = compute_time(rate, work.operations, reading) if rate is not None else None
     parts = {"memory": memory.seconds}
     if compute is not None:
         parts["compute"] = compute.seconds
@@ -112,7 +164,10 @@ def task_time(profile: SystemProfile, rate: ComputeRate | None, work: Work) -> T
         latency=combined_time(profile, compute.seconds if compute else 0.0, memory.seconds),
         parts=parts,
         bound=memory.bound or compute is None or compute.bound,
-        assumptions=(f"latency is {how} compute and memory time ({profile.processing_mode})",),
+        assumptions=(
+            f"latency is {how} compute and memory time ({profile.processing_mode})",
+            *_INTERPOLATED[reading],
+        ),
     )
 
 

@@ -156,7 +156,11 @@ class TaskCosts:
                 return 0.0
             if OFFLOAD_MEMORY not in self.profile.memories:
                 raise _no_rate(self.profile, f"has no memory {OFFLOAD_MEMORY} to offload to")
-            part = memory_time(self.profile.memories[OFFLOAD_MEMORY], query.transfer_bytes)
+            part = memory_time(
+                self.profile.memories[OFFLOAD_MEMORY],
+                query.transfer_bytes,
+                self.profile.table_reading,
+            )
             self.bound = self.bound or part.bound
             seconds = self._offloads[query] = part.seconds
         return seconds

@@ -137,6 +137,7 @@ def test_a_profile_that_calculon_has_no_words_for_is_refused() -> None:
     for gap, pointer in (
         (replace(profile, engines={"matrix": profile.engines["matrix"]}), "/engines"),
         (replace(profile, memories=memories), "/memories/mem1"),
+        (replace(profile, table_reading="interpolated"), "/table_reading"),
         (replace(profile, networks=(replace(nearest, latency_s=None), farther)), "/networks/0"),
         (
             replace(

@@ -51,6 +51,36 @@ def test_efficiency_steps_use_greater_or_equal(
     )
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "k", "efficiency"),
+    [
+        (1000, 1000, 250, 0.35),  # 0.5 GFLOP, half way from 0.1 at nothing to 0.6 at 1 GFLOP
+        (1000, 1000, 2000, 0.75),  # 4 GFLOP, two octaves of the four from 0.6 to 0.9 at 16 GFLOP
+        (4000, 2000, 1000, 0.9),  # exactly 16 GFLOP
+        (8000, 4000, 4000, 0.95),  # beyond the last row, at 128 GFLOP
+    ],
+)
+def test_interpolated_tables_are_another_profile(
+    repository: Any, m: int, n: int, k: int, efficiency: float
+) -> None:
+    repository.commit()
+    before = repository.at()
+    path = "profiles/systems/a100-80g-calculon.json"
+    profile = json.loads((repository.path / path).read_text())
+    profile |= {"schema": "perfdb/system-profile/v2", "version": "2"}
+    profile["table_reading"] = "interpolated"
+    repository.write(path, json.dumps(profile).encode())
+    repository.commit()
+    shape = {**GEMM, "m": m, "n": n, "k": k, "device": "a100_80g"}
+    steps, lines = before.resolve(**shape).estimate, repository.at().resolve(**shape).estimate
+    assert lines.diagnostics.breakdown["compute"] == pytest.approx(
+        2 * m * n * k / (312e12 * efficiency), rel=1e-12
+    )
+    assert lines.provenance.revision != steps.provenance.revision
+    assert any("interpolated" in text for text in lines.diagnostics.assumptions)
+    assert not any("interpolated" in text for text in steps.diagnostics.assumptions)
+
+
 def test_h200_peak_rates_are_a_bound_and_take_the_maximum(snapshot: Any) -> None:
     estimate = snapshot.resolve(**{**GEMM, "dtype": "bfloat16"}, device="h200_141g").estimate
     assert estimate.validity.kind == "bound"

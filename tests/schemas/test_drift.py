@@ -76,7 +76,12 @@ _SCALAR_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number"
 
 
 def load(kind: str) -> dict[str, Any]:
-    return json.loads((SCHEMAS / f"{kind}.v1.schema.json").read_text(encoding="utf-8"))
+    """Return the newest schema of a kind; what it adds to older ones is optional in its class."""
+    newest = max(
+        SCHEMAS.glob(f"{kind}.v*.schema.json"),
+        key=lambda path: int(path.name.split(".v")[1].split(".")[0]),
+    )
+    return json.loads(newest.read_text(encoding="utf-8"))
 
 
 def json_type(value: object) -> str:

@@ -131,6 +131,7 @@ BROKEN: list[tuple[str, str, object, str]] = [
     ("mapping", "/version", 0, "/version"),
     ("system-profile", "/networks/0/efficiency", 1.01, "/networks/0/efficiency"),
     ("system-profile", "/networks/0/size", 0, "/networks/0/size"),
+    ("system-profile", "/table_reading", "smooth", "/table_reading"),
     (
         "system-profile",
         "/engines/matrix/float16/efficiency_by_gops/1/threshold",
