@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from perfdb_git.cli.console import Console
 from perfdb_git.cli.groups import CommandPlace, LazyGroup
-from perfdb_git.cli.options import json_option, repository_option, work_tree
+from perfdb_git.cli.import_options import import_options
+from perfdb_git.cli.options import work_tree
 from perfdb_git.database import PerformanceDatabase
 from perfdb_git.importers.requests import ImportReport, ImportRequest
 from perfdb_git.importers.table import import_table
+from perfdb_git.importers.tool_registry import AUTO, importer_names
 from perfdb_git.importers.vidur import VidurProfileImporter
 from perfdb_git.reports.envelope import encoded
 from perfdb_git.reports.importing import import_lines, import_messages
 
-R = TypeVar("R")
 
-import_group = LazyGroup(
+class ImportGroup(LazyGroup):
+    """The commands of this package, and one for each importer that is installed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, importers last."""
+        return [*super().list_commands(ctx), *_importer_names()]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, made from an importer where there is no other of that name."""
+        command = super().get_command(ctx, cmd_name)
+        if command is None and cmd_name in _importer_names():
+            # Late: no other command needs it.
+            from perfdb_git.cli.import_tools import tool_command
+
+            command = tool_command(cmd_name)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete importers too."""
+        names = [CompletionItem(name) for name in _importer_names() if name.startswith(incomplete)]
+        return [*names, *super().shell_complete(ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands, then the importers' names."""
+        super().format_commands(ctx, formatter)
+        with formatter.section("Tools, each a command like auto"):
+            formatter.write_text(", ".join(name for name in _importer_names() if name != AUTO))
+
+
+def _importer_names() -> tuple[str, ...]:
+    return (AUTO, *importer_names())
+
+
+import_group = ImportGroup(
     {
         "table": CommandPlace(__name__, "table", "Import tables by a mapping document."),
         "vidur": CommandPlace(__name__, "vidur", "Import a whole Vidur profiling folder."),
@@ -59,37 +93,6 @@ Example:
 """
 
 
-def _import_options(command: Callable[..., R]) -> Callable[..., R]:
-    options = (
-        click.option(
-            "--source-root",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            metavar="DIR",
-            help="Folder that recorded file names start from, usually the upstream checkout.",
-        ),
-        click.option(
-            "--source-revision",
-            metavar="REV",
-            help="Upstream revision of the files; left out, it is recorded as unknown.",
-        ),
-        click.option(
-            "--skip-bad-rows",
-            is_flag=True,
-            help="Import the good rows and list the others in the record sets.",
-        ),
-        click.option(
-            "--dry-run", is_flag=True, help="Report what would be written; write nothing."
-        ),
-        click.option("--commit", is_flag=True, help="Commit the new files on the current branch."),
-        repository_option,
-        json_option,
-        click.pass_obj,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.command("table", help=_TABLE_HELP, short_help="Import tables by a mapping document.")
 @click.option(
     "--mapping", required=True, metavar="MAPPING", help="A shipped mapping, or a document."
@@ -97,7 +100,7 @@ def _import_options(command: Callable[..., R]) -> Callable[..., R]:
 @click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
-@_import_options
+@import_options
 def table(
     console: Console,
     repository: Path,
@@ -129,7 +132,7 @@ def table(
 @click.argument(
     "root", metavar="ROOT", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@_import_options
+@import_options
 def vidur(
     console: Console,
     repository: Path,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfdb_git.importers.observations import BadRow
-from perfdb_git.importers.record_sets import LabelConflict
+from perfdb_git.importers.record_sets import LabelConflict, NewRecordSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,19 @@ class ImportedSet:
     session: str
     rows: int
     size: int
+
+
+def imported_set(item: NewRecordSet) -> ImportedSet:
+    """Return what a report says of a new record set."""
+    return ImportedSet(
+        path=item.path,
+        sha256=item.sha256,
+        device=item.header.device,
+        operation=item.header.operation,
+        session=item.header.session,
+        rows=len(item.rows),
+        size=len(item.content),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

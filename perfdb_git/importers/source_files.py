@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from perfdb_git.errors import InvalidInputError, UsageError
-from perfdb_git.importers.requests import ImportRequest
 from perfdb_git.importers.tables import MAX_FILE_BYTES
 
 
@@ -16,24 +16,31 @@ def whole_path(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def source_names(request: ImportRequest) -> list[str]:
+def source_names(files: Sequence[Path], source_root: Path | None) -> list[str]:
     """Return what each file is called in the record sets: never an absolute path.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        The files of the import.
+    source_root : Path or None
+        Folder that names start from; None gives base names.
 
     Raises
     ------
     UsageError
         'no-files', 'repeated-file', 'outside-source-root' or 'odd-name'.
     """
-    if not request.files:
-        raise UsageError("there is no file to import", code="no-files", remedy="name a table")
+    if not files:
+        raise UsageError("there is no file to import", code="no-files", remedy="name a file")
     names: list[str] = []
     seen: set[Path] = set()
-    for path in request.files:
+    for path in files:
         resolved = path.resolve()
         if resolved in seen:
             raise UsageError(f"{path} is given twice", code="repeated-file")
         seen.add(resolved)
-        names.append(_source_name(path, request.source_root))
+        names.append(_source_name(path, source_root))
     return names
 
 
@@ -77,7 +84,7 @@ def file_bytes(path: Path, name: str) -> bytes:
         raise UsageError(
             f"{path} cannot be read: {error.strerror}",
             code="unreadable-file",
-            remedy="name an existing table",
+            remedy="name an existing file",
         ) from error
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfdb_git.errors import (
     InvalidInputError,
     InvalidRowsError,
-    PerfdbError,
-    RepositoryUnavailableError,
 )
-from perfdb_git.formats.codec import decode
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.importers.frames import Frame
@@ -25,23 +22,19 @@ from perfdb_git.importers.record_sets import (
     RecordSetBuilder,
     SourceFile,
 )
+from perfdb_git.importers.repository_rows import RepositoryRows
 from perfdb_git.importers.requests import (
     ImportedFile,
-    ImportedSet,
     ImportReport,
     ImportRequest,
+    imported_set,
 )
+from perfdb_git.importers.saving import save_files
 from perfdb_git.importers.source_files import file_bytes, git_blob, source_names, whole_path
 from perfdb_git.importers.tables import read_table
 from perfdb_git.model.mapping import TableMapping
-from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.storage.append import write_new_files
-from perfdb_git.storage.git import GitStore
-from perfdb_git.storage.layout import RECORDS, slug
-from perfdb_git.storage.record_sets import StatedRecordSet
-from perfdb_git.storage.segments import split_record_set
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import WorktreeSource
 
@@ -100,7 +93,7 @@ def import_tables(
     count = 0
     prepared: list[_Prepared] = []
     for request in requests:
-        names = source_names(request)
+        names = source_names(request.files, request.source_root)
         run = _Import(request, names, vocabulary, schemas)
         item = _Prepared(request=request, mapping=run.loaded.mapping)
         for path, name in zip(request.files, names, strict=True):
@@ -163,11 +156,10 @@ def _save(prepared: Sequence[_Prepared]) -> tuple[ImportReport, ...]:
     written: set[str] = set(contents)
     commit = None
     if prepared and contents and not prepared[0].request.dry_run:
-        repository = prepared[0].request.repository
-        written = set(write_new_files(repository, contents))
-        if prepared[0].request.commit:
-            message = "\n".join(item.message() for item in prepared if item.contents)
-            commit = _commit(repository, contents, message, written)
+        request = prepared[0].request
+        message = "\n".join(item.message() for item in prepared if item.contents)
+        saved = save_files(request.repository, contents, message if request.commit else None)
+        written, commit = set(saved.written), saved.commit
     return tuple(
         ImportReport(
             mapping=item.mapping.name,
@@ -178,35 +170,6 @@ def _save(prepared: Sequence[_Prepared]) -> tuple[ImportReport, ...]:
         )
         for item in prepared
     )
-
-
-def _commit(
-    repository: Path, contents: Mapping[str, bytes], message: str, written: Collection[str]
-) -> str:
-    """Commit the files; when that fails, take back what was written."""
-    try:
-        store = GitStore.open(repository)
-        prefix = _prefix(store, repository)
-        # A manifest may be there uncommitted, so all the files go in, not the written ones alone.
-        prefixed = {prefix + path: content for path, content in contents.items()}
-        return store.commit_files(prefixed, message=message)
-    except PerfdbError:
-        for path in written:
-            (repository / path).unlink(missing_ok=True)
-        raise
-
-
-def _prefix(store: GitStore, repository: Path) -> str:
-    """Return the path of the evidence folder's parent inside the work tree."""
-    top = store.work_tree
-    if top is None:
-        raise RepositoryUnavailableError(
-            "the repository has no work tree to import into",
-            code="no-work-tree",
-            remedy="import in a checkout",
-        )
-    relative = repository.resolve().relative_to(top.resolve()).as_posix()
-    return "" if relative == "." else f"{relative}/"
 
 
 class _Import:
@@ -227,8 +190,8 @@ class _Import:
         self._vocabulary = vocabulary
         self.loaded: LoadedMapping = load_mapping(request.mapping, vocabulary, schemas=schemas)
         self._names = names
-        self._known: dict[str, KnownRows] = {}
-        self._loaded_series: set[tuple[str, str, str]] = set()
+        tool = self.loaded.mapping.source.tool
+        self._known = RepositoryRows(self._worktree, tool=tool, schemas=schemas)
 
     def read(self, path: Path, name: str) -> tuple[ImportedFile, Sequence[NewRecordSet]]:
         """Read one file and build its new record sets."""
@@ -258,7 +221,7 @@ class _Import:
         file = ImportedFile(
             file=name,
             rows=len(table.row_numbers) + len(table.broken),
-            record_sets=tuple(_summary(item) for item in built.record_sets),
+            record_sets=tuple(imported_set(item) for item in built.record_sets),
             known=built.known,
             bad_rows=extraction.bad_rows,
             conflicts=built.conflicts,
@@ -296,37 +259,8 @@ class _Import:
 
     def _known_rows(self, name: str, observations: Sequence[Observations]) -> KnownRows:
         """Return the rows that the repository holds of a file."""
-        known = self._known.setdefault(name, KnownRows())
         for part in observations:
             devices = {part.context.get("device"), *part.terms.get("device", ())} - {None}
             for device in sorted(map(str, devices)):
-                series = (name, device, part.operation.operation)
-                if series not in self._loaded_series:
-                    self._loaded_series.add(series)
-                    self._load(known, *series)
-        return known
-
-    def _load(self, known: KnownRows, name: str, device: str, operation: str) -> None:
-        tool = self.loaded.mapping.source.tool
-        for file in self._worktree.files(f"{RECORDS}/{slug(device)}/{slug(operation)}"):
-            content = self._worktree.read(file)
-            stated = StatedRecordSet(content, document=file.path).header
-            source = stated.get("source")
-            if not isinstance(source, Mapping) or source.get("file") != name:
-                continue
-            if source.get("tool") != tool:
-                continue
-            value, rows = split_record_set(content, document=file.path, schemas=self._schemas)
-            known.add(decode(RecordSetHeader, value, document=file.path), rows)
-
-
-def _summary(item: NewRecordSet) -> ImportedSet:
-    return ImportedSet(
-        path=item.path,
-        sha256=item.sha256,
-        device=item.header.device,
-        operation=item.header.operation,
-        session=item.header.session,
-        rows=len(item.rows),
-        size=len(item.content),
-    )
+                self._known.load(name, device, part.operation.operation)
+        return self._known.of(name)

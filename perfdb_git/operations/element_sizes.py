@@ -13,8 +13,14 @@ ELEMENT_BYTES: Mapping[str, float] = {
     "float8": 1,
     # Block-scaled: one 4-byte scale for each 128 elements is left out of the traffic.
     "float8_block": 1,
+    "float8_e5m2": 1,
     "int8": 1,
     "int4": 0.5,
+    "uint8": 1,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
 }
 """Canonical dtype term to bytes."""
 

@@ -204,6 +204,32 @@ def message(shape: Shape) -> Work:
     return Work(message_bytes=shape.number("message_bytes"))
 
 
+def stream(shape: Shape) -> Work:
+    """Count a kernel of STREAM (McCalpin): arrays as the program reads and writes them."""
+    size = shape.number("elements") * shape.element_bytes()
+    reads, writes, operations = _STREAM[shape.term("stream_kind")]
+    return Work(
+        operations=operations * shape.number("elements"),
+        bytes_read=reads * size,
+        bytes_written=writes * size,
+    )
+
+
+_STREAM: Mapping[str, tuple[int, int, int]] = {
+    "copy": (1, 1, 0),
+    "scale": (1, 1, 1),
+    "add": (2, 1, 1),
+    "triad": (2, 1, 2),
+    "dot": (2, 0, 2),
+}
+"""Kind to (arrays read, arrays written, operations an element)."""
+
+
+def unmodelled(shape: Shape) -> Work:
+    """Refuse: nobody can tell the work of a named benchmark from its name."""
+    raise KeyError("work")
+
+
 WORK_FORMULAS: Mapping[str, Callable[[Shape], Work]] = {
     "gemm/1": gemm,
     "attention-prefill/1": attention_prefill,
@@ -216,10 +242,15 @@ WORK_FORMULAS: Mapping[str, Callable[[Shape], Work]] = {
     "embedding/1": embedding,
     "memory-copy/1": memory_copy,
     "message/1": message,
+    "stream/1": stream,
+    "unmodelled/1": unmodelled,
 }
 """Every formula that a vocabulary may name."""
 
-FORMULAS_WITHOUT_DTYPE = frozenset({"memory-copy/1", "message/1"})
+UNMODELLED = "unmodelled/1"
+"""Formula of operations whose work is unknown; only recorded evidence answers them."""
+
+FORMULAS_WITHOUT_DTYPE = frozenset({"memory-copy/1", "message/1", UNMODELLED})
 """Formulas that count bytes as they stand and so need no element size."""
 
 

@@ -14,7 +14,7 @@ from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Operation, Vocabulary
 from perfdb_git.operations.element_sizes import ELEMENT_BYTES
-from perfdb_git.operations.work import FORMULAS_WITHOUT_DTYPE, Work, work_of
+from perfdb_git.operations.work import FORMULAS_WITHOUT_DTYPE, UNMODELLED, Work, work_of
 from perfdb_git.providers.evidence import ProfileReader
 
 
@@ -112,6 +112,10 @@ def _profiled_work(
 
 
 def _work(query: CostQuery, operation: Operation) -> Work | Refusal:
+    if operation.work == UNMODELLED:
+        return Refusal(
+            code="no-work-model", reason=f"the work of {query.operation} is not modelled"
+        )
     coordinates = query.coordinates()
     if operation.work in FORMULAS_WITHOUT_DTYPE:
         needed: tuple[str, ...] = operation.shape

@@ -11,12 +11,19 @@ from perfdb_git.formats.codec import decode
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.vocabulary import Vocabulary
 from tests.importers.import_fixtures import MAPPING, PROJECT, Evidence
+from tests.importers.tool_evidence import ToolEvidence
 
 
 @pytest.fixture
 def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Evidence:
     monkeypatch.setenv("PERFDB_CACHE_DIR", str(tmp_path / "cache"))
     return Evidence(tmp_path)
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToolEvidence:
+    monkeypatch.setenv("PERFDB_CACHE_DIR", str(tmp_path / "cache"))
+    return ToolEvidence(tmp_path)
 
 
 @pytest.fixture(scope="session")
