@@ -18,6 +18,12 @@ AUTO = "auto"
 
 _HERE = "perfdb_git.importers"
 SHIPPED: Mapping[str, str] = {
+    "babelstream": f"{_HERE}.stream:BABELSTREAM",
+    "fio": f"{_HERE}.fio:FIO",
+    "iperf3": f"{_HERE}.iperf3:IPERF3",
+    "osu": f"{_HERE}.osu:OSU",
+    "perftest": f"{_HERE}.perftest:PERFTEST",
+    "stream": f"{_HERE}.stream:STREAM",
     "nccl-tests": f"{_HERE}.nccl_tests:NCCL_TESTS",
     "google-benchmark": f"{_HERE}.google_benchmark:GOOGLE_BENCHMARK",
     "hyperfine": f"{_HERE}.hyperfine:HYPERFINE",
