@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
@@ -54,7 +55,23 @@ class SourceText:
         InvalidInputError
             'file-too-large' or 'broken-gzip'.
         """
-        return _gunzip(self.data, self.document) if self.data.startswith(_GZIP) else self.data
+        return b"".join(_expanded_chunks(self.data, self.document))
+
+    def chunks(self) -> Iterator[str]:
+        """Yield the text piece by piece, for files that are too long to hold at once.
+
+        Raises
+        ------
+        InvalidInputError
+            'file-too-large', 'broken-gzip' or 'not-utf8'.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        try:
+            for part in _expanded_chunks(self.data, self.document):
+                yield decoder.decode(part)
+            yield decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            refuse(self.document, "is not UTF-8", "not-utf8", remedy="save it as UTF-8")
 
     @cached_property
     def text(self) -> str:
@@ -81,6 +98,8 @@ class SourceText:
     def head(self) -> str:
         """The first 64 KiB of the text; empty for bytes that are no text."""
         try:
+            if self.data.startswith(_GZIP):
+                return next(self.chunks(), "")[:_HEAD]
             return self.text[:_HEAD]
         except InvalidInputError:
             return ""
@@ -94,6 +113,11 @@ class SourceText:
     def looks_like_json(self) -> bool:
         """Whether the text begins as a JSON document does."""
         return self.head.lstrip()[:1] in ("{", "[")
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether it is a trace of events, which may be too long to be read whole."""
+        return '"traceEvents"' in self.head
 
     def json(self) -> Any:
         """Return the JSON document; NaN and infinities, which some tools write, become floats.
@@ -116,7 +140,7 @@ class SourceText:
 
     def json_object(self) -> Mapping[str, Any] | None:
         """Return the document if it is a JSON object, for sniffing; else None."""
-        if not self.looks_like_json:
+        if not self.looks_like_json or self.is_trace:
             return None
         return self._json if isinstance(self._json, dict) else None
 
@@ -128,7 +152,7 @@ class SourceText:
         InvalidInputError
             'file-too-large', 'broken-gzip', 'not-utf8', 'broken-json' or 'duplicate-key'.
         """
-        if self.text.lstrip()[:1] in ("{", "["):
+        if not self.is_trace and self.text.lstrip()[:1] in ("{", "["):
             self.json()
 
     @cached_property
@@ -219,8 +243,11 @@ def _parsed(text: str) -> Any:
         return _NoJson(reason=str(error) or "is nested too deeply", line=None)
 
 
-def _gunzip(data: bytes, document: str) -> bytes:
-    parts: list[bytes] = []
+def _expanded_chunks(data: bytes, document: str) -> Iterator[bytes]:
+    """Yield a file's bytes piece by piece, decompressed where they are gzip."""
+    if not data.startswith(_GZIP):
+        yield from (data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
+        return
     size = 0
     while data:
         reader = zlib.decompressobj(wbits=31)
@@ -230,15 +257,11 @@ def _gunzip(data: bytes, document: str) -> bytes:
                 data = reader.unconsumed_tail
                 size += len(part)
                 if size > MAX_EXPANDED_BYTES:
-                    refuse(
-                        document,
-                        f"expands to more than {MAX_EXPANDED_BYTES} bytes",
-                        "file-too-large",
-                    )
-                parts.append(part)
+                    message = f"expands to more than {MAX_EXPANDED_BYTES} bytes"
+                    refuse(document, message, "file-too-large")
                 if not part and not data and not reader.eof:
                     refuse(document, "is gzip that was cut off", "broken-gzip")
+                yield part
         except zlib.error as error:
             refuse(document, f"is broken gzip: {error}", "broken-gzip")
         data = reader.unused_data
-    return b"".join(parts)
