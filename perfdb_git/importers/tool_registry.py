@@ -18,24 +18,27 @@ AUTO = "auto"
 
 _HERE = "perfdb_git.importers"
 SHIPPED: Mapping[str, str] = {
+    "accel-sim": f"{_HERE}.simulators:ACCEL_SIM",
     "babelstream": f"{_HERE}.stream:BABELSTREAM",
     "fio": f"{_HERE}.fio:FIO",
+    "gem5": f"{_HERE}.simulators:GEM5",
+    "google-benchmark": f"{_HERE}.google_benchmark:GOOGLE_BENCHMARK",
+    "hyperfine": f"{_HERE}.hyperfine:HYPERFINE",
     "iperf3": f"{_HERE}.iperf3:IPERF3",
-    "osu": f"{_HERE}.osu:OSU",
-    "perftest": f"{_HERE}.perftest:PERFTEST",
-    "stream": f"{_HERE}.stream:STREAM",
     "kineto": f"{_HERE}.kineto:KINETO",
     "llama-bench": f"{_HERE}.llama_bench:LLAMA_BENCH",
     "llm-serving": f"{_HERE}.llm_serving:LLM_SERVING",
     "mlperf": f"{_HERE}.mlperf:MLPERF",
-    "nsight-systems": f"{_HERE}.nsight_systems:NSIGHT_SYSTEMS",
-    "rocprof": f"{_HERE}.rocprof:ROCPROF",
     "nccl-tests": f"{_HERE}.nccl_tests:NCCL_TESTS",
-    "google-benchmark": f"{_HERE}.google_benchmark:GOOGLE_BENCHMARK",
-    "hyperfine": f"{_HERE}.hyperfine:HYPERFINE",
+    "nsight-compute": f"{_HERE}.nsight_compute:NSIGHT_COMPUTE",
+    "nsight-systems": f"{_HERE}.nsight_systems:NSIGHT_SYSTEMS",
+    "osu": f"{_HERE}.osu:OSU",
+    "perftest": f"{_HERE}.perftest:PERFTEST",
     "pyperf": f"{_HERE}.pyperf:PYPERF",
     "pytest-benchmark": f"{_HERE}.pytest_benchmark:PYTEST_BENCHMARK",
     "rccl-tests": f"{_HERE}.nccl_tests:RCCL_TESTS",
+    "rocprof": f"{_HERE}.rocprof:ROCPROF",
+    "stream": f"{_HERE}.stream:STREAM",
 }
 """Importers of this package by name: ``module:attribute``, as its entry points have them. A work
 tree whose installed metadata is older has them all the same."""
