@@ -71,6 +71,8 @@ def slice_term_fault(name: str, vocabulary: Vocabulary) -> str | None:
         return _unknown_reason(name)
     if name in _SERIES:
         return _FIXED_BY_SERIES
+    if dimension.group == "shape" and dimension.type == "label":
+        return "the name of a model, benchmark or kernel makes no work take longer, its shape does"
     return None if dimension.matched else "it is for people and never matched"
 
 
