@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from perfdb_git.model.calibration import Calibration, CalibrationSpec
 from perfdb_git.model.values import Scalar
-from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.model.vocabulary import Dimension, Vocabulary
 from perfdb_git.operations.units import METRIC_UNITS
 
 CAUSAL_GROUPS = frozenset({"workload", "shape", "architecture", "deployment", "execution"})
 
 _SERIES = frozenset({"operation", "device"})
 _FIXED_BY_SERIES = "a calibration is for one operation and one device, which are stated once"
+_NAMED = "the name of a model or network does not make work take longer, its shape does"
 _NAMES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"(^|_)(case|benchmark|bench|row|index|id|uuid|record|session)(_|s?$)"),
@@ -34,7 +35,7 @@ _NAMES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"(^|_)(model|network|net|llm|checkpoint|name|label|op|layer)(_|s?$)"),
-        "the name of a model or network does not make work take longer, its shape does",
+        _NAMED,
     ),
 )
 
@@ -59,6 +60,8 @@ def input_fault(name: str, vocabulary: Vocabulary) -> str | None:
         return "it is for people and never matched"
     if dimension.group not in CAUSAL_GROUPS:
         return f"a dimension of the {dimension.group} names who asks, not what is to be done"
+    if _is_name(dimension):
+        return _NAMED
     if dimension.type == "label":
         return "free text has no size; state it as a term that must be equal"
     return None
@@ -71,9 +74,14 @@ def slice_term_fault(name: str, vocabulary: Vocabulary) -> str | None:
         return _unknown_reason(name)
     if name in _SERIES:
         return _FIXED_BY_SERIES
-    if dimension.group == "shape" and dimension.type == "label":
-        return "the name of a model, benchmark or kernel makes no work take longer, its shape does"
+    if _is_name(dimension):
+        return _NAMED
     return None if dimension.matched else "it is for people and never matched"
+
+
+def _is_name(dimension: Dimension) -> bool:
+    """Say whether a dimension names the work as a whole: a model, a benchmark, a kernel."""
+    return dimension.group == "shape" and dimension.type == "label"
 
 
 def _unknown_reason(name: str) -> str:

@@ -78,7 +78,7 @@ def test_causal_dimensions_are_allowed(name: str, vocabulary: Any) -> None:
 def test_names_may_tell_slices_apart_where_queries_are_matched_by_them(vocabulary: Any) -> None:
     for name in ("runtime", "runtime_revision", "implementation", "topology", "head_size"):
         assert slice_term_fault(name, vocabulary) is None
-    for name in ("task", "model", "operation", "row"):
+    for name in ("task", "model", "benchmark", "kernel", "operation", "row"):
         assert slice_term_fault(name, vocabulary) is not None
 
 
