@@ -35,7 +35,7 @@ from perfdb_git.recording.tool_output import (
     read_outputs,
     samples_of_every_row,
 )
-from perfdb_git.recording.tools import find_reader
+from perfdb_git.recording.tools import TABLE, find_reader
 from perfdb_git.recording.wall_time import stated_point, wall_time_protocol, wall_time_set
 from perfdb_git.storage.append import write_new_files
 from perfdb_git.storage.layout import manifest_path, record_set_path
@@ -162,9 +162,17 @@ class _Recording:
             runs,
             self._reader,
             mapping=self._request.mapping,
-            stated=self._request.pairs,
+            stated=self._stated(),
             repository=self._request.repository,
         )
+
+    def _stated(self) -> tuple[str, ...]:
+        """Return the stated facts, with the device that was captured where none is among them."""
+        pairs, device = self._request.pairs, self._environment.manifest.device
+        states_device = any(pair.startswith("device=") for pair in pairs)
+        if self._request.tool == TABLE or states_device or device is None:
+            return pairs
+        return (*pairs, f"device={device}")
 
     def _refuse_other_device(self, header: RecordSetHeader) -> None:
         device = self._environment.manifest.device

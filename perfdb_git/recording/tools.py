@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeAlias
 
 from perfdb_git.errors import UsageError
 from perfdb_git.importers.requests import ImportRequest
 from perfdb_git.importers.table import import_table
+from perfdb_git.importers.tool_import import ToolImportRequest, import_tool_files
+from perfdb_git.importers.tool_registry import AUTO, importer, importer_names
 
-GROUP = "perfdb.importers"
 TABLE = "table"
 
 
@@ -48,7 +49,7 @@ def find_reader(name: str, *, mapping: str | None, stated: tuple[str, ...]) -> O
     Parameters
     ----------
     name : str
-        ``table``, or an entry point of the group ``perfdb.importers``.
+        ``table``, or an importer of the entry-point group ``perfdb.importers``.
     mapping, stated
         As in `OutputRequest`: a reader that cannot use them is refused before anything runs.
 
@@ -63,20 +64,25 @@ def find_reader(name: str, *, mapping: str | None, stated: tuple[str, ...]) -> O
         raise UsageError(
             f"--mapping is of --tool {TABLE}, not of {name}", code="conflicting-options"
         )
-    registered = {point.name: point for point in entry_points(group=GROUP)}
-    if name not in registered:
+    if name == AUTO or name not in importer_names():
         raise UsageError(
             f"no importer is named {name!r}",
             code="unknown-tool",
-            remedy=f"known: {', '.join(sorted({*registered, TABLE}))}",
+            remedy=f"known: {', '.join((*importer_names(), TABLE))}",
         )
-    try:
-        reader: OutputReader = registered[name].load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"the importer {name!r} cannot be loaded: {error}", code="broken-importer"
-        ) from error
-    return reader
+    importer(name)
+    return functools.partial(_read_tool, name)
+
+
+def _read_tool(name: str, request: OutputRequest) -> object:
+    return import_tool_files(
+        ToolImportRequest(
+            repository=request.repository,
+            tool=name,
+            files=(request.file,),
+            stated=request.stated,
+        )
+    )
 
 
 def _table_reader(mapping: str | None, stated: tuple[str, ...]) -> OutputReader:

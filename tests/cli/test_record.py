@@ -241,3 +241,34 @@ def test_the_command_gets_the_callers_threads_and_all_its_own_options(
     assert result.status == 0, result.err
     assert result.out.startswith("session gemm-bench-")
     assert (tmp_path / "seen").read_text() == "unset --json -- --tool=x\n"
+
+
+HYPERFINE = (
+    '{"results": [{"command": "sort --token=abc words", "mean": 0.2, "stddev": null, '
+    '"median": 0.2, "user": 0.1, "system": 0.05, "min": 0.2, "max": 0.2, "times": [0.%s], '
+    '"exit_codes": [0]}]}'
+)
+
+
+def test_the_output_of_a_known_tool_is_read_by_its_importer(
+    bench: Evidence, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    script(
+        bench,
+        "hyper",
+        f"echo >> {log}; n=$(wc -l < {log}); printf '%s' '{HYPERFINE % '2N'}' | sed s/N/$n/",
+    )
+    result = bench.perfdb(
+        *("record", "--tool", "hyperfine", "--device", "a100", "--repetitions", "3", "--json"),
+        *("--", "hyper"),
+    )
+    data, value = recorded(bench, result)
+    assert value["source"]["importer"].startswith("hyperfine/")
+    assert value["context"]["device"] == "a100_80g"
+    assert value["environment"] == data["manifest"]
+    # User and system times are means, so that each repetition keeps its row.
+    samples = [cell for row in value["rows"] for cell in row if isinstance(cell, list)]
+    assert samples == [[0.22], [0.23], [0.24]]
+    assert bench.perfdb("check", "--worktree").status == 0
+    assert "abc" not in json.dumps(value)
