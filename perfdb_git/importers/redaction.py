@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping
 from perfdb_git.model.values import JsonValue
 
 _SECRET_WORD = (
-    r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|api[-_]?key|access[-_]?key|credential)s?"
+    r"[\w-]*(?:token|(?:secret|passw(?:or)?d|passphrase|api[-_]?key|access[-_]?key|credential)s?)"
 )
+# A count of tokens is no secret, and neither is a name in a namespace: max_token=512, Token::parse.
+_SECRET_VALUE = r"(?!\d{1,6}\b)(\"[^\"]*\"|'[^']*'|[^\s\"',;]+)"
+# From the start of a word alone: mangled kernel names are words of thousands of letters.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    # --token abc, --token=abc, API_KEY=abc, "password: abc"; quoted values too.
+    (re.compile(rf"(?i)(?<![\w-])(--?{_SECRET_WORD}\s+){_SECRET_VALUE}"), r"\1[redacted]"),
     (
-        re.compile(
-            rf"(?i)((?:--?)?{_SECRET_WORD}\b[\"']?\s*(?:[=:]\s*|\s+(?!=)))(\"[^\"]*\"|'[^']*'|[^\s\"',;]+)"
-        ),
+        re.compile(rf"(?i)(?<![\w-])({_SECRET_WORD}[\"']?\s*(?:=|:(?!:))\s*){_SECRET_VALUE}"),
         r"\1[redacted]",
     ),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"), r"\1 [redacted]"),

@@ -12,6 +12,7 @@ from perfdb_git.importers.redaction import Redactor
     [
         ("run --token abc123 x", "run --token [redacted] x"),
         ("run --api-key=abc", "run --api-key=[redacted]"),
+        ('{"password": "x y"}', '{"password": [redacted]}'),
         ("HF_TOKEN=hf_x ./run", "HF_TOKEN=[redacted] ./run"),
         ("AWS_SECRET_ACCESS_KEY='a b' run", "AWS_SECRET_ACCESS_KEY=[redacted] run"),
         ("curl https://me:pw@host/x", "curl https://[redacted]@host/x"),
@@ -40,6 +41,9 @@ def test_secrets_and_names(text: str, expected: str) -> None:
         "never --evening",
         "/homepage/x",
         "tokens/s",
+        "decode max_tokens=512 n_token=64",
+        "void Token::parse(char *)",
+        "sample a token from the list",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
