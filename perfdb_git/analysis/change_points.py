@@ -8,6 +8,8 @@ change, and permutations, so the search over all places raises no alarm by itsel
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -78,6 +80,24 @@ class ChangePoints:
 
     changes: tuple[ChangePoint, ...]
     not_comparable: tuple[int, ...]
+
+
+def fewest_values(alpha: float = ALPHA) -> int:
+    """Return how many values a series needs for any change to be found in it.
+
+    The clearest of all changes, no value of one half beyond any of the other, has that order in
+    common with two of all ways to split the series in halves.
+
+    Parameters
+    ----------
+    alpha : float
+        Probability of an alarm in a series without a change, in (0, 1).
+    """
+    return next(
+        count
+        for count in itertools.count(2 * MIN_SEGMENT)
+        if 2 / math.comb(count, count // 2) < alpha
+    )
 
 
 def find_change_points(

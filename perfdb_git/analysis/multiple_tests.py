@@ -1,4 +1,4 @@
-"""P-values of many tests, corrected so that the chance of any false alarm stays bounded."""
+"""P-values of many tests, corrected so that false alarms stay bounded: in any, or in share."""
 
 from __future__ import annotations
 
@@ -32,4 +32,35 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     for position, place in enumerate(order):
         largest = max(largest, min(1.0, (len(p_values) - position) * p_values[place]))
         adjusted[place] = largest
+    return tuple(adjusted)
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Adjust p-values by the step-up method of Benjamini and Hochberg.
+
+    Rejecting where the adjusted value is below a rate keeps the expected share of false ones among
+    all rejections below it, for tests that are independent or positively dependent.
+
+    Parameters
+    ----------
+    p_values : sequence of float
+        Shape ``(n_tests,)``, any order.
+
+    Returns
+    -------
+    tuple of float
+        In the same order.
+
+    Notes
+    -----
+    Source: Benjamini & Hochberg, Controlling the false discovery rate, J. R. Statist. Soc. B 57
+    (1995).
+    """
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__)
+    adjusted = [0.0] * count
+    smallest = 1.0
+    for rank, place in reversed(list(enumerate(order, 1))):
+        smallest = min(smallest, p_values[place] * count / rank)
+        adjusted[place] = smallest
     return tuple(adjusted)

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import click
 
 from perfdb_git.cli.console import Console, write_out
+from perfdb_git.cli.judging import parse_directions, parse_share
 from perfdb_git.cli.options import (
     SnapshotChoice,
     json_option,
@@ -29,7 +30,6 @@ from perfdb_git.comparison.selections import (
 from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase
 from perfdb_git.errors import UsageError
 from perfdb_git.model.result import Message
-from perfdb_git.operations.directions import Direction
 from perfdb_git.reports.comparing import comparison_lines, comparison_markdown
 from perfdb_git.reports.envelope import Status, encoded
 
@@ -132,13 +132,13 @@ def compare(
 ) -> int:
     """Build the request, compare, and render."""
     console.json = console.json or output == "json"
-    limits = _share("--threshold", threshold)
+    limits = parse_share("--threshold", threshold)
     rules = Rules(
         alpha=alpha,
         threshold=limits,
         unit=unit,
         accept_throttled=accept_throttled,
-        directions=_directions(directions),
+        directions=parse_directions(directions),
         gate=None if fail_on is None else _gate(fail_on, limits),
     )
     revisions = _range(sides)
@@ -210,43 +210,13 @@ def _request(
     )
 
 
-def _share(option: str, text: str) -> float:
-    """Read a share such as ``5%`` or ``0.05``."""
-    number, percent = (text[:-1], True) if text.endswith("%") else (text, False)
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 1:
-        raise UsageError(
-            f"{option}: {text!r} is no share",
-            code="bad-share",
-            remedy="write 5% or 0.05, from 0 to less than 100%",
-        )
-    return value
-
-
 def _gate(text: str, threshold: float) -> float:
     word, colon, share = text.partition(":")
     if word != "worse":
         raise UsageError(
             f"--fail-on {text!r} is no gate", code="bad-gate", remedy="write worse or worse:5%"
         )
-    return _share("--fail-on", share) if colon else threshold
-
-
-def _directions(texts: tuple[str, ...]) -> dict[str, Direction]:
-    found: dict[str, Direction] = {}
-    for text in texts:
-        name, _, direction = text.partition("=")
-        if not name or direction not in ("lower", "higher"):
-            raise UsageError(
-                f"--direction {text!r} is no direction",
-                code="bad-direction",
-                remedy="write METRIC=lower or METRIC=higher, whichever is better",
-            )
-        found[name] = "lower" if direction == "lower" else "higher"
-    return found
+    return parse_share("--fail-on", share) if colon else threshold
 
 
 def _status(comparison: Comparison, *, is_range: bool) -> Status:

@@ -1,4 +1,4 @@
-"""``perfdb log``: the history of one answer."""
+"""``perfdb log``: the history of one answer, or of measured values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from perfdb_git.cli.console import Console
+from perfdb_git.cli.log_series import SeriesOptions, log_series, series_options
 from perfdb_git.cli.options import (
     json_option,
     repository_option,
@@ -19,6 +20,7 @@ from perfdb_git.database import (
     PerformanceDatabase,
     PolicyInForce,
 )
+from perfdb_git.errors import UsageError
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.result import Message
@@ -42,18 +44,25 @@ Each commit answers with its own policy and vocabulary.
 --sources adds, for every file behind the answer, the commit and the author that brought it, in a
 merged branch too. In a shallow clone history ends where the clone's does.
 
-The exit status is 4 where there is no answer and never was.
+With --series the pairs select records, as in `perfdb compare`, and the history is that of their
+measured values: in each context the sessions are put in order, by date where all have one, else by
+the commit that brought them, and lasting changes of level are shown, up or down. What --across
+names may change along a series.
+
+The exit status is 4 where there is no answer and never was, or no record; 1 only with --exit-code.
 
 \b
 Examples:
   perfdb log operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192
   perfdb log operation=gemm device=a100 dtype=fp16 m=128 n=10240 k=8192 --sources
   perfdb log --query question.yaml --at v1.0 --limit 3 --json
+  perfdb log --series operation=gemm device=a100 --across implementation_revision --exit-code
 """
 
 
 @click.command("log", help=_HELP, short_help="Show when an answer changed, and through what.")
 @question_options
+@series_options
 @repository_option
 @click.option("--at", "revision", metavar="REV", help="Begin at this commit; by default HEAD.")
 @click.option("--limit", type=click.IntRange(min=1), help="Show at most this many changes.")
@@ -64,12 +73,35 @@ def log(
     console: Console,
     /,
     question: Question,
+    series: SeriesOptions | None,
     repository: Path,
     revision: str | None,
     limit: int | None,
     sources: bool,
 ) -> int:
     """Walk the history and render it."""
+    if series is not None:
+        if sources:
+            raise UsageError(
+                "--sources is about an answer",
+                code="conflicting-options",
+                remedy="leave it out: a series names its files and commits",
+            )
+        return log_series(
+            console, question, series, repository=repository, revision=revision, limit=limit
+        )
+    return _log_answer(console, question, repository, revision, limit, sources=sources)
+
+
+def _log_answer(
+    console: Console,
+    question: Question,
+    repository: Path,
+    revision: str | None,
+    limit: int | None,
+    *,
+    sources: bool,
+) -> int:
     with console.progress("indexing") as indexing, console.progress("walking") as walking:
         database = PerformanceDatabase.open(repository, progress=indexing)
         snapshot = database.at(revision or DEFAULT_REVISION)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfdb_git.analysis.multiple_tests import holm
-from perfdb_git.comparison.contexts import ENVIRONMENT, ContextKey
+from perfdb_git.comparison.contexts import ENVIRONMENT, ContextKey, checked_across
 from perfdb_git.comparison.groups import (
     Group,
     Progress,
@@ -35,7 +35,6 @@ from perfdb_git.errors import UsageError
 from perfdb_git.model.values import Scalar
 
 _ORDER: Mapping[Verdict, int] = {"worse": 0, "better": 1, "cannot-tell": 2, "same": 3}
-_PSEUDO = frozenset({ENVIRONMENT, "kind"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +146,7 @@ def _reference(
 def _across(
     snapshot: DatabaseSnapshot, request: ComparisonRequest, derived: Iterable[str]
 ) -> frozenset[str]:
-    for name in request.across:
-        if name not in snapshot.vocabulary.dimensions and name not in _PSEUDO:
-            raise UsageError(
-                f"unknown dimension {name!r}",
-                code="unknown-dimension",
-                remedy="give a dimension of the vocabulary, kind, or environment",
-            )
-    return frozenset({*request.across, *derived})
+    return checked_across(request.across, snapshot.vocabulary) | {*derived}
 
 
 def _reading(choice: Choice, request: ComparisonRequest, across: frozenset[str]) -> Reading:

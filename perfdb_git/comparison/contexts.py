@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from perfdb_git.errors import UsageError
 from perfdb_git.model.records import Manifest, RecordSetHeader
 from perfdb_git.model.values import JsonValue, Scalar
+from perfdb_git.model.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from perfdb_git.storage.snapshot import EvidenceSnapshot
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = "environment"
 """Stands for the manifest in ``--across``, beside the dimensions."""
 
+_PSEUDO = frozenset({ENVIRONMENT, "kind"})
 _ALL_FACTS = frozenset(
     field.name for field in fields(Manifest) if field.name not in ("schema", "notes")
 )
@@ -103,6 +106,24 @@ def _flat(manifest: Manifest, names: Collection[str]) -> tuple[tuple[str, str], 
         elif value is not None:
             found[name] = str(value)
     return tuple(sorted(found.items()))
+
+
+def checked_across(names: Collection[str], vocabulary: Vocabulary) -> frozenset[str]:
+    """Return the dimensions that may differ, where the vocabulary has them.
+
+    Raises
+    ------
+    UsageError
+        'unknown-dimension' for one that it has not.
+    """
+    for name in names:
+        if name not in vocabulary.dimensions and name not in _PSEUDO:
+            raise UsageError(
+                f"unknown dimension {name!r}",
+                code="unknown-dimension",
+                remedy="give a dimension of the vocabulary, kind, or environment",
+            )
+    return frozenset(names)
 
 
 def known_context(header: RecordSetHeader) -> dict[str, Scalar]:

@@ -138,7 +138,7 @@ def _of_units(
 def _of_summaries(base: Observation, new: Observation, level: float) -> Contrast:
     shape = Contrast(sample_unit="summary", base_units=(), new_units=())
     point = Ratio(value=new.center / base.center, lower=None, upper=None, level=None)
-    if _kind(base.statistic) != _kind(new.statistic):
+    if statistic_kind(base.statistic) != statistic_kind(new.statistic):
         text = f"A states the {base.statistic}, B the {new.statistic}"
         return _refused(shape, "different-statistics", text, point)
     known = [_summary(item) for item in (base, new)]
@@ -169,7 +169,7 @@ def _summary(item: Observation) -> Summary | None:
         return None
     return Summary(
         center=item.center,
-        is_median=_kind(item.statistic) == "median",
+        is_median=statistic_kind(item.statistic) == "median",
         variance=item.variance,
         count=item.count,
     )
@@ -191,12 +191,13 @@ def _too_few(unit: SampleUnit, base: int, new: int) -> str:
     return f"{base} against {new} {unit}s are too few for any test"
 
 
-def _kind(statistic: str) -> str:
+def statistic_kind(statistic: str) -> str:
+    """Return what a statistic stands for: the median, however stated, or itself."""
     return "median" if statistic in _MEDIANS else statistic
 
 
 def _different_statistics(pooled: tuple[Pooled, Pooled]) -> str | None:
-    kinds = [{_kind(name) for name in item.statistics} for item in pooled]
+    kinds = [{statistic_kind(name) for name in item.statistics} for item in pooled]
     if kinds[0] == kinds[1] and len(kinds[0]) == 1:
         return None
     stated = [" and ".join(item.statistics) for item in pooled]

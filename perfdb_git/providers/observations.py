@@ -160,7 +160,7 @@ def pool(observations: Sequence[Observation], unit: str, level: float) -> Pooled
     sessions: dict[str, list[Observation]] = {}
     for observation in observations:
         sessions.setdefault(observation.session, []).append(observation)
-    centers = {name: _session_center(group) for name, group in sorted(sessions.items())}
+    centers = {name: session_center(group) for name, group in sorted(sessions.items())}
     uncertainty, notes = _uncertainty(sessions, centers, level)
     value = statistics.median(centers.values())
     return Pooled(
@@ -172,7 +172,8 @@ def pool(observations: Sequence[Observation], unit: str, level: float) -> Pooled
     )
 
 
-def _session_center(group: Sequence[Observation]) -> float:
+def session_center(group: Sequence[Observation]) -> float:
+    """Return the typical value of one session from its records of one metric, at least one."""
     samples = [sample for item in group for sample in item.samples]
     if samples and all(item.samples for item in group):
         return statistics.median(samples)

@@ -40,7 +40,7 @@ def comparison_lines(comparison: Comparison, *, limit: int) -> list[Line]:
     lines += fact("B", _side(comparison, "B"))
     shared = _shared(comparison.pairs)
     if shared:
-        lines += fact("context", _context(shared))
+        lines += fact("context", context_text(shared))
     shown = comparison.pairs[:limit]
     if shown:
         lines += [Line(), *_pair_lines(comparison, shown, shared), Line()]
@@ -59,7 +59,7 @@ def comparison_markdown(comparison: Comparison, *, limit: int) -> str:
     lines = [f"### {_headline(comparison)}", ""]
     lines += [f"- {side}: {for_markdown(_side(comparison, side))}" for side in ("A", "B")]
     if shared:
-        lines.append(f"- context: {for_markdown(_context(shared))}")
+        lines.append(f"- context: {for_markdown(context_text(shared))}")
     if shown:
         lines += ["", f"| {' | '.join(_TITLES)} |", f"|{'---|' * len(_TITLES)}"]
         for pair in shown:
@@ -127,8 +127,8 @@ def _flags(pair: ComparedPair) -> Iterator[tuple[str, str]]:
 def _cells(pair: ComparedPair, shared: Mapping[str, Scalar]) -> list[str]:
     return [
         pair.verdict.replace("-", " "),
-        "" if pair.ratio is None else _change(pair.ratio.value),
-        "" if pair.ratio is None else _interval(pair.ratio),
+        "" if pair.ratio is None else change_text(pair.ratio.value),
+        "" if pair.ratio is None else interval_text(pair.ratio),
         "" if pair.adjusted_p_value is None else f"{pair.adjusted_p_value:.2g}",
         quantity(pair.base.value, pair.unit),
         quantity(pair.new.value, pair.unit),
@@ -137,24 +137,30 @@ def _cells(pair: ComparedPair, shared: Mapping[str, Scalar]) -> list[str]:
 
 
 def _label(pair: ComparedPair, shared: Mapping[str, Scalar]) -> str:
-    return f"{pair.metric} {_context(_without(pair.context, shared))}".rstrip()
+    return f"{pair.metric} {context_text(without_values(pair.context, shared))}".rstrip()
 
 
-def _change(ratio: float) -> str:
+def change_text(ratio: float) -> str:
+    """Return a ratio as a change, such as ``+2.99 %``, or as a factor where it is large."""
     return f"x{ratio:.3g}" if ratio >= 2 or ratio <= 0.5 else f"{(ratio - 1) * 100:+.3g} %"
 
 
-def _interval(ratio: Ratio) -> str:
+def interval_text(ratio: Ratio) -> str:
+    """Return the interval of a ratio as changes, ``none`` where it has no bounds."""
     if ratio.lower is None or ratio.upper is None:
         return "none"
-    return f"[{_change(ratio.lower)}, {_change(ratio.upper)}]".replace(" %,", ",")
+    return f"[{change_text(ratio.lower)}, {change_text(ratio.upper)}]".replace(" %,", ",")
 
 
 def _shared(pairs: Sequence[ComparedPair]) -> dict[str, Scalar]:
-    """Return the values that all pairs have, to be said once."""
-    if not pairs:
+    return shared_values([pair.context for pair in pairs])
+
+
+def shared_values(contexts: Sequence[Mapping[str, Scalar]]) -> dict[str, Scalar]:
+    """Return the values that all contexts have, to be said once."""
+    if not contexts:
         return {}
-    first, *rest = (pair.context for pair in pairs)
+    first, *rest = contexts
     missing = object()
     return {
         name: value
@@ -163,12 +169,14 @@ def _shared(pairs: Sequence[ComparedPair]) -> dict[str, Scalar]:
     }
 
 
-def _without(values: Mapping[str, Scalar], shared: Mapping[str, Scalar]) -> dict[str, Scalar]:
+def without_values(values: Mapping[str, Scalar], shared: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the values that are not said already."""
     missing = object()
     return {name: value for name, value in values.items() if shared.get(name, missing) != value}
 
 
-def _context(values: Mapping[str, Scalar]) -> str:
+def context_text(values: Mapping[str, Scalar]) -> str:
+    """Return a context as KEY=VALUE, operation and device first."""
     first = [name for name in _FIRST if name in values]
     names = [*first, *(name for name in values if name not in _FIRST)]
     return " ".join(f"{name}={values[name]}" for name in names)
@@ -236,7 +244,7 @@ def _unmatched_lines(comparison: Comparison, shared: Mapping[str, Scalar]) -> li
     sides: tuple[Side, ...] = ("A", "B")
     for side in sides:
         texts = [
-            f"{item.metric} {_context(_without(item.context, shared))}"
+            f"{item.metric} {context_text(without_values(item.context, shared))}"
             for item in comparison.unmatched
             if item.side == side
         ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb_git.analysis.change_points import find_change_points
+from perfdb_git.analysis.change_points import fewest_values, find_change_points
 
 HISTORY = Path(__file__).with_name("ci_noise_history.csv")
 
@@ -107,3 +107,10 @@ def test_values_must_be_positive_and_conditions_as_many() -> None:
         find_change_points([1.0, 0.0])
     with pytest.raises(ValueError, match="conditions"):
         find_change_points([1.0, 2.0], ["a"])
+
+
+def test_the_fewest_values_are_those_that_a_clear_change_needs() -> None:
+    assert [fewest_values(alpha) for alpha in (0.05, 0.01, 0.001)] == [8, 10, 14]
+    for count, found in ((9, 0), (10, 1)):
+        values = [100.0 + 30 * (place >= count // 2) + place / 10 for place in range(count)]
+        assert len(find_change_points(values).changes) == found

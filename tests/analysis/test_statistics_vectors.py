@@ -22,7 +22,7 @@ from perfdb_git.analysis.mean_intervals import (
     mean_interval,
     two_level_mean,
 )
-from perfdb_git.analysis.multiple_tests import holm
+from perfdb_git.analysis.multiple_tests import benjamini_hochberg, holm
 from perfdb_git.analysis.order_statistics import (
     binomial_cdf,
     median_interval,
@@ -307,3 +307,16 @@ def test_summaries_agree_with_welch_on_the_logarithms() -> None:
 def test_a_recorded_spread_of_zero_proves_nothing() -> None:
     flat = Summary(center=1.0, is_median=True, variance=0.0, count=20)
     assert summary_ratio(flat, flat, 0.95) is None
+
+
+def test_benjamini_hochberg_against_the_numbers_of_their_paper() -> None:
+    """Fifteen p-values of section 3.2: the four smallest are rejected at a rate of 0.05."""
+    p_values = [
+        *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
+        *(0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0),
+    ]
+    adjusted = benjamini_hochberg(p_values)
+    assert adjusted[:4] == pytest.approx((0.0015, 0.003, 0.0095, 0.035625))
+    assert [value < 0.05 for value in adjusted] == [True] * 4 + [False] * 11
+    assert benjamini_hochberg(p_values[::-1]) == adjusted[::-1]
+    assert benjamini_hochberg([]) == ()

@@ -33,11 +33,12 @@ def add_records(
     protocol: Mapping[str, Any] | None = None,
     environment: bytes = MANIFEST,
     kind: str = "measured",
+    measured_at: str | None = None,
 ) -> str:
     """Write a record set of (m, n, k, metric...) rows and return its id."""
     digest = hashlib.sha256(environment).hexdigest()
     evidence.write(f"evidence/manifests/{digest}.json", environment)
-    header = gemm_header(session, digest, context or {}, None, protocol or {})
+    header = gemm_header(session, digest, context or {}, measured_at, protocol or {})
     header["kind"] = kind
     header["columns"] = [
         *header["columns"][:3],
