@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from perfdb_git.analysis.order_statistics import median_interval
 from perfdb_git.analysis.sample_flags import modes, modes_text, outliers, sample_flags
 from perfdb_git.comparison.contexts import ContextKey
 from perfdb_git.comparison.contrasts import Contrast, contrast
-from perfdb_git.comparison.groups import CLOCK_UNIT, Group
+from perfdb_git.comparison.groups import CLOCK_UNIT, Group, Member
 from perfdb_git.comparison.results import ComparedGroup, ComparedPair, Ratio
 from perfdb_git.comparison.rules import Rules
 from perfdb_git.comparison.verdicts import Judgement, judge
@@ -62,9 +62,9 @@ def contrast_pair(
         pool(new.observations, key.unit, rules.level),
     )
     found = contrast(base, new, pooled, unit=rules.unit, level=rules.level, alpha=rules.alpha)
-    throttled = [_throttled(group) for group in groups]
-    if any(throttled) and not rules.accept_throttled and found.refusal is None:
-        side = " and ".join(name for name, is_so in zip("AB", throttled, strict=True) if is_so)
+    fallen = [throttled(group.members) for group in groups]
+    if any(fallen) and not rules.accept_throttled and found.refusal is None:
+        side = " and ".join(name for name, is_so in zip("AB", fallen, strict=True) if is_so)
         text = f"{side} ran under a lowered clock, so it does not stand for the usual one"
         found = replace(found, refusal=("throttled", text))
     found = _widened(found, groups, pooled)
@@ -201,10 +201,11 @@ def _widened(found: Contrast, groups: Sequence[Group], pooled: Sequence[Pooled])
     return replace(found, ratio=wider)
 
 
-def _throttled(group: Group) -> bool:
+def throttled(members: Iterable[Member]) -> bool:
+    """Return whether any record was sampled under a clock that fell, as far as it has one."""
     return any(
         sample_flags(item.observation.samples, clocks=item.clocks).throttling is not None
-        for item in group.members
+        for item in members
         if item.clocks is not None
     )
 

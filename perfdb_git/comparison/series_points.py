@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from perfdb_git.comparison.arrivals import Arrival
 from perfdb_git.comparison.contrasts import statistic_kind
 from perfdb_git.comparison.groups import Member
+from perfdb_git.comparison.pairs import throttled
 from perfdb_git.comparison.series_results import SeriesOrder, SeriesPoint
 from perfdb_git.model.instants import earliest_instant
 from perfdb_git.providers.observations import session_center
@@ -120,6 +121,7 @@ def _placed(
         condition=0,
         value=session_center(observations),
         samples=sum(len(item.samples) for item in observations),
+        throttled=throttled(record.member for record in records),
         measured_at=first,
         commit=None if arrival is None else arrival.commit,
         summary=None if arrival is None else arrival.summary,

@@ -36,6 +36,8 @@ class SeriesPoint:
         Median of its samples, or of its records' typical values, in the SI unit.
     samples : int
         Raw ones; 0 where only summaries were recorded.
+    throttled : bool
+        Whether a clock that was recorded beside them fell.
     measured_at : str or None
         The earliest time of its record sets, None where one of them has none.
     commit, summary : str or None
@@ -51,6 +53,7 @@ class SeriesPoint:
     condition: int
     value: float
     samples: int
+    throttled: bool
     measured_at: str | None
     commit: str | None
     summary: str | None

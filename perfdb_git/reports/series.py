@@ -94,23 +94,26 @@ def _change_lines(series: Series, change: SeriesChange, shared: Mapping[str, Sca
     lines += fact("since", _point_text(first))
     lines += facts("file", first.paths, most=3)
     lines += fact("until then", _point_text(last))
-    sessions = _level_sizes(series, change)
-    lines += fact("sessions", f"{sessions[0]} before and {sessions[1]} after, by {series.order}")
+    before, after = _levels(series, change)
+    lines += fact("sessions", f"{len(before)} before and {len(after)} after, by {series.order}")
+    fallen = sum(point.throttled for point in (*before, *after))
+    if fallen:
+        lines += fact("flagged", f"{counted(fallen, 'session')} under a lowered clock", "warn")
     return lines + fact("p", f"{change.p_value:.2g}")
 
 
-def _level_sizes(series: Series, change: SeriesChange) -> tuple[int, int]:
-    """Return how many sessions are at the level before and after a change."""
+def _levels(series: Series, change: SeriesChange) -> tuple[list[SeriesPoint], list[SeriesPoint]]:
+    """Return the sessions at the level before and after a change."""
     condition = series.points[change.index].condition
-    places = [i for i, point in enumerate(series.points) if point.condition == condition]
     others = [
         other.index for other in series.changes if series.points[other.index].condition == condition
     ]
     start = max((other for other in others if other < change.index), default=0)
     stop = min((other for other in others if other > change.index), default=len(series.points))
+    before, after = series.points[start : change.index], series.points[change.index : stop]
     return (
-        sum(start <= place < change.index for place in places),
-        sum(change.index <= place < stop for place in places),
+        [point for point in before if point.condition == condition],
+        [point for point in after if point.condition == condition],
     )
 
 

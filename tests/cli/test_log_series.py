@@ -345,6 +345,21 @@ def test_retracted_sessions_are_not_followed(repository: Evidence) -> None:
     assert len(only_series(repository, *GEMM)["points"]) == 12
 
 
+def test_sessions_under_a_lowered_clock_are_flagged(repository: Evidence) -> None:
+    metrics = [("latency", "ms", "sample"), ("sm_clock", "MHz", "sample")]
+    clocks = {False: [1965.0] * 6, True: [1965.0, 1965.0, 1800.0, 1700.0, 1650.0, 1600.0]}
+    for number, value in enumerate(levels((100, 8), (109, 8))):
+        samples = [value + place / 100 for place in range(6)]
+        add_records(
+            repository, name_of(number), [[*SHAPE, samples, clocks[number >= 8]]], metrics=metrics
+        )
+        repository.commit(f"nightly {number}")
+    series = only_series(repository, *GEMM, "--metric", "latency")
+    assert [point["throttled"] for point in series["points"]] == [False] * 8 + [True] * 8
+    text = logged(repository, "--series", *GEMM, "--metric", "latency").out
+    assert "flagged      8 sessions under a lowered clock" in text
+
+
 def test_zero_stands_in_no_ratio(repository: Evidence) -> None:
     add_sessions(repository, [0.0, *levels((100, 12))])
     assert only_series(repository, *GEMM)["outcome"] == "zero-value"
