@@ -15,13 +15,14 @@ from perfdb_git.environment import nvidia_smi, rocm_smi
 from perfdb_git.environment.accelerators import Accelerator, AcceleratorReport
 from perfdb_git.environment.device_terms import DeviceTerm, term_of_processor, term_of_product
 from perfdb_git.environment.libraries import python_libraries, toolkit_versions
+from perfdb_git.environment.names import redactor_of_this_machine
 from perfdb_git.environment.processor import Host, read_host
-from perfdb_git.environment.redaction import Redactor
 from perfdb_git.environment.sources import read_input, run_tool
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.canonical import canonical_document
 from perfdb_git.formats.codec import decode, encode
 from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.model.records import Manifest
 from perfdb_git.model.values import JsonValue
 from perfdb_git.model.vocabulary import Dimension, Vocabulary
@@ -116,7 +117,7 @@ def capture_environment(
     capture = _Capture(request, vocabulary, read_host(root))
     capture.read_accelerators()
     capture.read_software(root)
-    return capture.result(redactor or Redactor.of_this_machine())
+    return capture.result(redactor or redactor_of_this_machine())
 
 
 class _Capture:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from perfdb_git.errors import InvalidInputError
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.importers.device_names import typed_name
-from perfdb_git.importers.redaction import Redactor
 from perfdb_git.importers.stated_facts import StatedFacts, contradiction
 from perfdb_git.importers.tool_results import Point, ToolResult
 from perfdb_git.model.values import Scalar

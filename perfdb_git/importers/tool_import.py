@@ -8,10 +8,10 @@ from pathlib import Path
 
 from perfdb_git.errors import InvalidRowsError
 from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.importers.completed_points import PointCompleter
 from perfdb_git.importers.record_sets import BuiltSets, NewRecordSet, SourceFile
-from perfdb_git.importers.redaction import Redactor
 from perfdb_git.importers.repository_rows import RepositoryRows
 from perfdb_git.importers.requests import ImportedSet, imported_set
 from perfdb_git.importers.sample_remarks import sample_remarks, time_remarks

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from perfdb_git.formats.canonical import canonical_document, canonical_record_set
 from perfdb_git.formats.codec import decode, encode
 from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.importers.cells import RawCell
@@ -19,7 +20,6 @@ from perfdb_git.importers.record_sets import (
     NewRecordSet,
     SourceFile,
 )
-from perfdb_git.importers.redaction import Redactor
 from perfdb_git.importers.stated_facts import StatedFacts, contradiction
 from perfdb_git.importers.tool_results import MetricColumn, Point, ToolImporter, ToolResult
 from perfdb_git.model.records import Column, Manifest, RecordSetHeader, Source

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 
 from perfdb_git import __version__
 from perfdb_git.environment.capture import CapturedEnvironment, capture_environment
+from perfdb_git.environment.names import redactor_of_this_machine
 from perfdb_git.environment.processor import passing_facts
-from perfdb_git.environment.redaction import Redactor
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.canonical import canonical_record_set
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.records import MeasurementProtocol, Quantity, RecordSetHeader, Source
 from perfdb_git.model.values import JsonValue
@@ -74,7 +75,7 @@ def record_benchmark(
     RepositoryUnavailableError
         The repository cannot be written.
     """
-    redactor = redactor or Redactor.of_this_machine()
+    redactor = redactor or redactor_of_this_machine()
     recording = _Recording(request, vocabulary, redactor)
     if request.tool is None:
         runs = run_all(request.run, redactor, progress=progress)

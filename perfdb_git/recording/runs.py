@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from perfdb_git.environment.redaction import Redactor
 from perfdb_git.errors import InvalidInputError, UsageError
+from perfdb_git.formats.redaction import Redactor
 
 MAX_OUTPUT_BYTES = 64 << 20
 _ERROR_TAIL_BYTES = 2000

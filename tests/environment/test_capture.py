@@ -16,9 +16,9 @@ from perfdb_git.environment.capture import (
 )
 from perfdb_git.environment.differences import compare_manifests
 from perfdb_git.environment.processor import processor_term
-from perfdb_git.environment.redaction import Redactor
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.codec import decode
+from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.vocabulary import Vocabulary
