@@ -7,6 +7,7 @@ NaN or Infinity. Times are per iteration.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from perfdb_git.importers.named_benchmarks import (
     summary_remark,
 )
 from perfdb_git.importers.source_text import SourceText, refuse
-from perfdb_git.importers.timestamps import stated_time
+from perfdb_git.importers.timestamps import StatedTime, stated_time
 from perfdb_git.importers.tool_results import (
     Environment,
     MetricCell,
@@ -71,6 +72,8 @@ _RATES = {
     "items_per_second": ("item_throughput", "ops/s"),
 }
 _CSV_HEADER = ["name", "iterations", "real_time", "cpu_time", "time_unit"]
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_SCALING_REMARK = Remark(code="cpu-scaling", text="CPU frequency scaling was on")
 _NOT_FINITE = "the tool printed a value that is not finite"
 
 
@@ -90,12 +93,16 @@ def _recognises(source: SourceText) -> bool:
     if value is not None:
         context = value.get("context")
         return isinstance(context, dict) and "benchmarks" in value and "num_cpus" in context
-    return any(line.split(",")[:5] == _CSV_HEADER for line in source.head.split("\n"))
+    return any(map(_is_csv_header, source.head.split("\n")))
+
+
+def _is_csv_header(line: str) -> bool:
+    return line.rstrip("\r").split(",")[:5] == _CSV_HEADER
 
 
 def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
-    if source.json_object() is None and any("," in line for line in source.lines[:1]):
-        return _read_csv(source)
+    if not source.looks_like_json:
+        return _read_csv(source, facts)
     value = source.json()
     if not _recognises(source):
         refuse(source.document, "is no JSON of Google Benchmark", "unknown-layout")
@@ -107,10 +114,9 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     build = context.get("library_build_type")
     remarks = list(summary_remark([item.name for item in found if not item.rows]))
     if build not in (None, "release"):
-        text = f"the benchmark library was built as {build}"
-        remarks.append(Remark(code="debug-build", text=text))
+        remarks.append(_debug_remark(build))
     if context.get("cpu_scaling_enabled") is True:
-        remarks.append(Remark(code="cpu-scaling", text="CPU frequency scaling was on"))
+        remarks.append(_SCALING_REMARK)
     return ToolResult(
         tool="google-benchmark",
         revision=context.get("library_version"),
@@ -237,16 +243,35 @@ def _summary_point(item: _Benchmark, document: str) -> Point:
     )
 
 
-def _read_csv(source: SourceText) -> ToolResult:
-    """Read the rows of a CSV, which states no date and no machine; aggregates are left out."""
-    rows = source.csv_rows()
-    top = next((place for place, (_, row) in enumerate(rows) if row[:5] == _CSV_HEADER), None)
+def _debug_remark(build: str) -> Remark:
+    return Remark(code="debug-build", text=f"the benchmark library was built as {build}")
+
+
+def _preamble(
+    lines: Sequence[str], document: str, facts: ReadingFacts
+) -> tuple[StatedTime | None, tuple[Remark, ...]]:
+    """Read the lines that ``--benchmark_out`` puts before the header: the time, and warnings."""
+    remarks = []
+    if any("Library was built as DEBUG" in line for line in lines):
+        remarks.append(_debug_remark("debug"))
+    if any("CPU scaling is enabled" in line for line in lines):
+        remarks.append(_SCALING_REMARK)
+    date = next((line.strip() for line in lines if _DATE.match(line)), None)
+    time = None if date is None else stated_time(date, document=document, zone=facts.zone)
+    return time, tuple(remarks)
+
+
+def _read_csv(source: SourceText, facts: ReadingFacts) -> ToolResult:
+    """Read the rows of a CSV, which states no machine; aggregates are left out."""
+    top = next((place for place, line in enumerate(source.lines) if _is_csv_header(line)), None)
     if top is None:
         refuse(source.document, "has no header of Google Benchmark", "unknown-layout")
-    header = rows[top][1]
+    time, remarks = _preamble(source.lines[:top], source.document, facts)
+    rows = source.csv_rows(top)
+    header = rows[0][1]
     named: dict[str, list[tuple[int, dict[str, str]]]] = {}
     failed: list[str] = []
-    for line, cells in rows[top + 1 :]:
+    for line, cells in rows[1:]:
         row = dict(zip(header, cells, strict=False))
         if row.get("error_occurred") == "true":
             failed.append(f"line {line}: {row['name']} failed: {row.get('error_message')}")
@@ -257,7 +282,14 @@ def _read_csv(source: SourceText) -> ToolResult:
         for name, found in named.items()
         if not _is_aggregate(name, named)
     ]
-    return ToolResult(tool="google-benchmark", revision=None, points=points, skipped=tuple(failed))
+    return ToolResult(
+        tool="google-benchmark",
+        revision=None,
+        points=points,
+        time=time,
+        skipped=tuple(failed),
+        remarks=remarks,
+    )
 
 
 def _is_aggregate(name: str, named: Mapping[str, object]) -> bool:

@@ -79,6 +79,21 @@ def test_the_csv_has_samples_and_a_wrong_cv(tools: ToolEvidence) -> None:
     assert "8646" not in taken.texts()
 
 
+def test_the_csv_file_begins_with_the_context(tools: ToolEvidence) -> None:
+    preamble = (
+        "2026-03-02T09:15:00+01:00\nRunning ./bench\nRun on (2 X 2596.13 MHz CPU s)\n"
+        "Load Average: 3.90, 3.68, 3.58\n"
+        "***WARNING*** Library was built as DEBUG. Timings may be affected.\n"
+    )
+    text = preamble + (FILES / "gbench_old_csv_cv.csv").read_text()
+    taken = tools.take(tools.put("a.csv", text.replace("\n", "\r\n")), CPU)
+    item = taken.one(benchmark="BM_sort/1024")
+    assert item.column("latency", "sample") == [[1, 1.01, 1.05]]
+    assert item.source["measured_at"] == "2026-03-02T08:15:00Z"
+    assert item.source["skipped"] == ["line 14: BM_bad failed: no device"]
+    assert "debug-build" in taken.codes()
+
+
 def test_two_benchmarks_of_one_name_are_refused(tools: ToolEvidence) -> None:
     with pytest.raises(InvalidInputError) as caught:
         tools.take("gbench_duplicate_names.json", CPU)
