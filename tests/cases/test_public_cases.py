@@ -1,0 +1,109 @@
+"""Faults from public bug reports, end to end: imported, compared and asked for by commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.evidence import Evidence, envelope, make_evidence
+
+FILES = Path(__file__).parent / "files"
+DEVICE = "--set=device=a100"
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    made = make_evidence(tmp_path / "evidence", tmp_path / "cache")
+    made.commit("start")
+    return made
+
+
+def take(evidence: Evidence, name: str, session: str) -> None:
+    facts = (DEVICE, f"--set=session={session}")
+    done = evidence.perfdb("import", "auto", *facts, str(FILES / name))
+    assert done.status == 0, done.err
+
+
+def pairs(evidence: Evidence, *options: str) -> list[dict[str, Any]]:
+    evidence.commit("both")
+    done = evidence.perfdb("compare", "session=base", "session=new", *options, "--json")
+    assert done.status == 0, done.err
+    found: list[dict[str, Any]] = envelope(done)["data"]["pairs"]
+    return found
+
+
+def test_a_unit_that_changed_is_no_speed_up_and_one_run_is_no_verdict(evidence: Evidence) -> None:
+    for session in ("base", "new"):
+        take(evidence, f"encode_{session}.json", session)
+    (pair,) = pairs(evidence, "--metric", "latency")
+    assert pair["base"]["value"] == pytest.approx(9.9e-7)
+    assert pair["new"]["value"] == pytest.approx(1.1e-6)
+    assert pair["ratio"]["value"] == pytest.approx(1.111111, abs=1e-6)
+    assert pair["verdict"] == "cannot-tell"
+
+
+def test_a_rate_that_falls_is_worse_as_is_its_time_that_grows(evidence: Evidence) -> None:
+    for session in ("base", "new"):
+        take(evidence, f"tokens_{session}.json", session)
+    found = {pair["metric"]: pair for pair in pairs(evidence)}
+    assert found["throughput"]["ratio"]["value"] == pytest.approx(0.8, rel=1e-3)
+    assert found["latency"]["ratio"]["value"] == pytest.approx(1.25, rel=1e-3)
+    assert {pair["verdict"] for pair in found.values()} == {"worse"}
+
+
+def test_a_run_whose_samples_were_all_discarded_is_no_zero(evidence: Evidence) -> None:
+    done = evidence.perfdb("import", "auto", DEVICE, str(FILES / "nvbench_all_discarded.json"))
+    assert done.status == 3
+    assert evidence.git("status", "--short") == ""
+
+
+CURVE = """
+schema: perfdb/mapping/v1
+name: curve
+version: 1
+description: Times of one collective over sizes, of eight ranks.
+kind: measured
+format: csv
+source: {tool: bench, license: Apache-2.0}
+session: curve
+environment: {device: a100_80g, device_count: null, form_factor: null, driver: null,
+  firmware: null, runtimes: {}, kernel: null, operating_system: null, processor: null,
+  clock_policy: null, power_policy: null, topology: null, notes: []}
+protocol: {warmup: null, repetitions: null, synchronization: null, timer_resolution: null,
+  clock_state: null, power_state: null, measurement_error: null}
+dimensions: {device: {value: a100_80g}, participants: {column: ranks}, dtype: {value: float32}}
+ignored_columns: [operation]
+operations:
+  - operation: all_reduce
+    dimensions: {message_bytes: {column: bytes}}
+    metrics:
+      - {column: time_us, metric: latency, statistic: median, unit: us}
+"""
+
+
+def test_sizes_and_ranks_that_were_not_measured_are_refused(evidence: Evidence) -> None:
+    mapping = evidence.path.parent / "curve.yaml"
+    mapping.write_text(CURVE)
+    done = evidence.perfdb("import", "table", "--mapping", str(mapping), str(FILES / "curve.csv"))
+    assert done.status == 0, done.err
+    evidence.commit("curve")
+    asked = ("resolve", "operation=all_reduce", "device=a100", "dtype=fp32")
+
+    def answer(size: int, ranks: int, *options: str) -> tuple[int, dict[str, Any]]:
+        point = (f"message_bytes={size}", f"participants={ranks}")
+        result = evidence.perfdb(*asked, *point, *options, "--json")
+        return result.status, envelope(result)["data"]
+
+    status, data = answer(65536, 8)
+    assert status == 0
+    assert data["estimate"]["method"] == "measured"
+    assert data["estimate"]["metrics"]["latency"]["value"] == pytest.approx(13.31e-6)
+    # Without a fitted curve nothing is put between two sizes, and never the value of other ranks:
+    # what answers all the same is the model of the machine, and says so.
+    for size, ranks in ((3000, 8), (67108864, 8), (8, 8), (65536, 16)):
+        status, data = answer(size, ranks, "--method", "measured")
+        assert (status, data["estimate"]) == (4, None), (size, ranks)
+    status, data = answer(65536, 16)
+    assert (status, data["estimate"]["method"]) == (0, "analytical")
