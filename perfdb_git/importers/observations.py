@@ -11,6 +11,7 @@ from perfdb_git.errors import InvalidInputError
 from perfdb_git.importers.cells import Cell, Fault, RawCell, text_of, verbatim
 from perfdb_git.importers.frames import Frame, translated
 from perfdb_git.importers.mapping_documents import dimensions_of, upstream_columns
+from perfdb_git.importers.repeated_names import repeated_name_faults
 from perfdb_git.model.mapping import DimensionSource, MetricSource, OperationMapping, TableMapping
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Dimension, Vocabulary
@@ -245,6 +246,8 @@ class _Reader:
                 terms[name] = self._textual(dimension, source)
                 labels.update(self._labels(source.column))
         metrics = [self._metric(metric) for metric in self._operation.metrics]
+        row_sources = self._sources()
+        self._note_repeated_names((terms, dimensions, row_sources))
         observations = Observations(
             operation=self._operation,
             context=context,
@@ -252,12 +255,19 @@ class _Reader:
             labels=labels,
             dimensions=dimensions,  # type: ignore[arg-type]
             metrics=metrics,  # type: ignore[arg-type]
-            sources=self._sources(),
+            sources=row_sources,
             row_numbers=_pick(self._frame.table.row_numbers, self._rows),
             bad_rows=(*everywhere, *self._bad_rows()),
         )
         # From here on no column holds a fault: the rows with one are left out.
         return observations.select(self._good_indices()) if self._faults else observations
+
+    def _note_repeated_names(self, columns: Sequence[Mapping[str, Sequence[object]]]) -> None:
+        table = self._frame.table
+        places = [f"{table.position_word} {table.positions[row]}" for row in self._rows]
+        sources = dimensions_of(self._mapping, self._operation)
+        for index, fault in repeated_name_faults(self._operation, sources, columns, places):
+            self._faults[index, fault] = None
 
     def _order(self, sources: Mapping[str, DimensionSource]) -> list[str]:
         entry = self._vocabulary.operations[self._operation.operation]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.evidence import Evidence, envelope, make_evidence
+from tests.cli.evidence import Evidence, Result, envelope, make_evidence
 
 FILES = Path(__file__).parent / "files"
 DEVICE = "--set=device=a100"
@@ -59,34 +59,71 @@ def test_a_run_whose_samples_were_all_discarded_is_no_zero(evidence: Evidence) -
     assert evidence.git("status", "--short") == ""
 
 
-CURVE = """
+HEADER = """
 schema: perfdb/mapping/v1
-name: curve
+name: table
 version: 1
-description: Times of one collective over sizes, of eight ranks.
+description: Numbers of a benchmark without an importer of its own.
 kind: measured
 format: csv
 source: {tool: bench, license: Apache-2.0}
-session: curve
+session: table
 environment: {device: a100_80g, device_count: null, form_factor: null, driver: null,
   firmware: null, runtimes: {}, kernel: null, operating_system: null, processor: null,
   clock_policy: null, power_policy: null, topology: null, notes: []}
 protocol: {warmup: null, repetitions: null, synchronization: null, timer_resolution: null,
   clock_state: null, power_state: null, measurement_error: null}
-dimensions: {device: {value: a100_80g}, participants: {column: ranks}, dtype: {value: float32}}
+"""
+CURVE = f"""{HEADER}
+dimensions: {{device: {{value: a100_80g}}, participants: {{column: ranks}},
+  dtype: {{value: float32}}}}
 ignored_columns: [operation]
 operations:
   - operation: all_reduce
-    dimensions: {message_bytes: {column: bytes}}
+    dimensions: {{message_bytes: {{column: bytes}}}}
     metrics:
-      - {column: time_us, metric: latency, statistic: median, unit: us}
+      - {{column: time_us, metric: latency, statistic: median, unit: us}}
 """
 
 
+NAMED = f"""{HEADER}
+dimensions: {{device: {{value: a100_80g}}}}
+SOURCES
+operations:
+  - operation: benchmark
+    dimensions: {{benchmark: {{column: name}}}}
+    metrics:
+      - {{column: mean_ns, metric: latency, statistic: mean, unit: ns}}
+      - {{column: stddev_ns, metric: latency, statistic: std, unit: ns}}
+      - {{column: runs, metric: latency, statistic: count, unit: "1"}}
+"""
+
+
+def take_table(evidence: Evidence, mapping: str, table: Path) -> Result:
+    path = evidence.path.parent / "mapping.yaml"
+    path.write_text(mapping)
+    return evidence.perfdb("import", "table", "--mapping", str(path), str(table))
+
+
+def test_two_summaries_of_one_name_are_refused_unless_a_column_tells_them_apart(
+    evidence: Evidence,
+) -> None:
+    table = FILES / "duplicate_names.csv"
+    done = take_table(evidence, NAMED.replace("SOURCES", ""), table)
+    assert done.status == 3
+    assert "line 2: column 'name': 'map (+1)' stands at line 3 too" in done.err
+    assert "line 3: column 'name': 'map (+1)' stands at line 2 too" in done.err
+    assert evidence.git("status", "--short") == ""
+    keyed = evidence.path.parent / "keyed.csv"
+    lines = table.read_text().splitlines()
+    keyed.write_text("".join(f"{line},{number}\n" for number, line in enumerate(lines)))
+    keyed.write_text(keyed.read_text().replace("runs,0", "runs,suite"))
+    done = take_table(evidence, NAMED.replace("SOURCES", "source_columns: [suite]"), keyed)
+    assert done.status == 0, done.err
+
+
 def test_sizes_and_ranks_that_were_not_measured_are_refused(evidence: Evidence) -> None:
-    mapping = evidence.path.parent / "curve.yaml"
-    mapping.write_text(CURVE)
-    done = evidence.perfdb("import", "table", "--mapping", str(mapping), str(FILES / "curve.csv"))
+    done = take_table(evidence, CURVE, FILES / "curve.csv")
     assert done.status == 0, done.err
     evidence.commit("curve")
     asked = ("resolve", "operation=all_reduce", "device=a100", "dtype=fp32")
