@@ -231,12 +231,31 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+_NOT_FINITE = r"[-+]?\b(?:nan|inf|infinity)\b"
+_BARE_TOKEN = re.compile(rf"[:,\[]\s*{_NOT_FINITE}\s*[,\]}}]", re.IGNORECASE)
+_STRING_OR_TOKEN = re.compile(rf'"(?:[^"\\]|\\.)*"|{_NOT_FINITE}', re.IGNORECASE)
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
+
+
+def _with_json_tokens(text: str) -> str:
+    """Spell numbers that are not finite as the decoder knows them; printf writes nan and inf."""
+    if not _BARE_TOKEN.search(text):
+        return text
+
+    def spelled(match: re.Match[str]) -> str:
+        token = match[0]
+        if token.startswith('"'):
+            return token
+        if "nan" in token.lower():
+            return "NaN"
+        return "-Infinity" if token.startswith("-") else "Infinity"
+
+    return _STRING_OR_TOKEN.sub(spelled, text)
 
 
 def _parsed(text: str) -> Any:
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(_with_json_tokens(text))
     except json.JSONDecodeError as error:
         return _NoJson(reason=f"is not JSON: {error.msg}", line=error.lineno)
     except (ValueError, RecursionError) as error:

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from perfdb_git.errors import InvalidInputError, UsageError
 
+_UTC_WORD = re.compile(r"\s(?:UTC|GMT)\b")
 _LOCAL_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y%m%d-%H%M%S", "%Y/%m/%d %H:%M:%S")
 _RFC_1123 = re.compile(r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} [\d:]{8} (GMT|UTC|[+-]\d{4})")
 
@@ -87,6 +88,11 @@ def stated_time(
 def _parsed(text: str) -> datetime | None:
     if _RFC_1123.fullmatch(text):
         return parsedate_to_datetime(text.replace("UTC", "GMT"))
+    if _UTC_WORD.search(text):
+        found = _parsed(_UTC_WORD.sub("", text))
+        return None if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+    if text.endswith("z"):
+        text = f"{text[:-1]}Z"
     try:
         return datetime.fromisoformat(text) if "-" in text and len(text) > 15 else _by_format(text)
     except ValueError:

@@ -43,6 +43,15 @@ def test_counters_that_are_not_finite(tools: ToolEvidence) -> None:
     assert "node-a" not in taken.texts()
 
 
+@pytest.mark.parametrize("token", ["nan", "-nan", "inf", "-inf", "Inf"])
+def test_other_spellings_of_what_is_not_finite(tools: ToolEvidence, token: str) -> None:
+    text = (FILES / "gbench_nonfinite.json").read_text()
+    text = text.replace('"hit_ratio": NaN', f'"label": "a, nan, b", "hit_ratio": {token}')
+    item = tools.take(tools.put("a.json", text), CPU).one(benchmark="BM_copy/4096")
+    assert item.column("hit_ratio", "sample") == [None]
+    assert item.source["keys"]["label"] == "a, nan, b"
+
+
 def test_an_offset_makes_an_instant(tools: ToolEvidence) -> None:
     taken = tools.take("gbench_nonfinite.json", CPU)
     assert taken.sets[0].source["measured_at"] == "2026-03-02T08:15:00Z"

@@ -38,6 +38,20 @@ def test_a_stated_zone_makes_an_instant_where_the_time_exists() -> None:
         time_zone("Europe/Atlantis")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-29 08:00:00 UTC",
+        "2026-03-29T08:00:00z",
+        "Sun Mar 29 08:00:00 UTC 2026",
+        "2026-03-29T10:00:00+0200",
+        "Sun, 29 Mar 2026 08:00:00 +0000",
+    ],
+)
+def test_other_spellings_of_an_instant(text: str) -> None:
+    assert stated_time(text, document="x").utc == "2026-03-29T08:00:00Z"
+
+
 def test_a_text_that_is_no_time_stays_a_text() -> None:
     assert stated_time("yesterday", document="x").utc is None
 
