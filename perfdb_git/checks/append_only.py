@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from perfdb_git.checks.change import Change, ChangedFile
-from perfdb_git.checks.folders import is_remark
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.model.findings import Finding
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import is_remark
 from perfdb_git.storage.sources import SourceFile
 
 CHANGED_EVIDENCE = Rule(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, TypeVar
 
-from perfdb_git.checks.folders import FALLBACK_PATHS, ROOTS, SCHEMA_KIND, Place, place_of
 from perfdb_git.checks.record_set_facts import (
     KnownRecordSets,
     RecordSetFacts,
@@ -21,6 +20,7 @@ from perfdb_git.model.gates import Gates
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import FALLBACK_PATHS, ROOTS, SCHEMA_KIND, Place, place_of
 from perfdb_git.storage.index import Progress
 from perfdb_git.storage.profile_history import ProfileHistory
 from perfdb_git.storage.record_columns import BadRowsError, ColumnData, read_columns

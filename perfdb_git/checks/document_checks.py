@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfdb_git.checks.checked_snapshot import RECORD_SET, CheckedDocument, CheckedSnapshot
-from perfdb_git.checks.folders import SCHEMA_KIND
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.formats.canonical import first_uncanonical_line
 from perfdb_git.model.findings import Finding
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import SCHEMA_KIND
 
 UNREADABLE = Rule(
     code="unreadable-document",

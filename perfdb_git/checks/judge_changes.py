@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from perfdb_git.checks.change import Change, ChangedFile
 from perfdb_git.checks.checked_snapshot import RECORD_SET
-from perfdb_git.checks.folders import SCHEMA_KIND, is_remark, place_of
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.checks.vocabulary_meaning import meaning_changes
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.schemas import parse_schema_id
 from perfdb_git.model.findings import Finding
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import SCHEMA_KIND, is_remark, place_of
 
 JUDGES_CHANGED = Rule(
     code="judges-changed",

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
-from perfdb_git.checks.folders import is_remark
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.findings import Finding
+from perfdb_git.storage.folders import is_remark
 from perfdb_git.storage.git import find_twins
 
 MAX_ENTRIES = 1000

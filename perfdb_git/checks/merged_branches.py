@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from perfdb_git.checks.change import Change
 from perfdb_git.checks.checked_snapshot import RECORD_SET, CheckedSnapshot
-from perfdb_git.checks.folders import ROOTS, place_of
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.model.findings import Finding
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import ROOTS, place_of
 from perfdb_git.storage.sources import ObjectSource, SourceFile
 
 CHANGED_ON_BOTH_SIDES = Rule(

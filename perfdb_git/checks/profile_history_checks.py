@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from perfdb_git.checks.change import Change
 from perfdb_git.checks.checked_snapshot import CheckedDocument, CheckedSnapshot
-from perfdb_git.checks.folders import place_of
 from perfdb_git.checks.rules import Check, Rule
 from perfdb_git.checks.terms import pointer
 from perfdb_git.errors import InvalidInputError, RepositoryUnavailableError
@@ -23,6 +22,7 @@ from perfdb_git.model.findings import Finding
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.timing_profile import TimingProfile
 from perfdb_git.storage import layout
+from perfdb_git.storage.folders import place_of
 from perfdb_git.storage.profile_history import EarlierProfile, ProfileHistory
 
 CHANGED_PROFILE = Rule(

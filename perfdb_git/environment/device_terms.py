@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from perfdb_git.model.vocabulary import Dimension
 
-# As nvidia-smi prints them.
+# As drivers name them, less the vendor, which older ones leave out.
 _PRODUCTS = {
-    "NVIDIA A100-SXM4-80GB": ("a100_80g", "sxm"),
-    "NVIDIA A100 80GB PCIe": ("a100_80g", "pcie"),
-    "NVIDIA H100 80GB HBM3": ("h100_80g", "sxm"),
-    "NVIDIA H100 PCIe": ("h100_80g", "pcie"),
-    "NVIDIA H200": ("h200_141g", "sxm"),
-    "NVIDIA H200 NVL": ("h200_141g", "pcie"),
+    "A100-SXM4-80GB": ("a100_80g", "sxm"),
+    "A100 80GB PCIe": ("a100_80g", "pcie"),
+    "H100 80GB HBM3": ("h100_80g", "sxm"),
+    "H100 PCIe": ("h100_80g", "pcie"),
+    "H200": ("h200_141g", "sxm"),
+    "H200 NVL": ("h200_141g", "pcie"),
 }
 
 
@@ -35,7 +35,7 @@ def term_of_product(product: str, dimension: Dimension) -> DeviceTerm | None:
     dimension : Dimension
         The vocabulary's ``device``.
     """
-    known = _PRODUCTS.get(product)
+    known = _PRODUCTS.get(product.removeprefix("NVIDIA ").strip())
     if known is None or known[0] not in dimension.terms:
         return None
     return DeviceTerm(device=known[0], form_factor=known[1])

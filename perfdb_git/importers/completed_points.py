@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from perfdb_git.environment.device_terms import term_of_product
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.redaction import Redactor
-from perfdb_git.importers.device_names import typed_name
 from perfdb_git.importers.stated_facts import StatedFacts, contradiction
 from perfdb_git.importers.tool_results import Point, ToolResult
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.operations.queries import parse_pairs, value_fault
+from perfdb_git.operations.queries import value_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +112,12 @@ class PointCompleter:
     def _device(self) -> dict[str, Scalar | None]:
         """Return device dimensions from the names in the file, where all mean one product."""
         names = set(self.result.environment.device_names)
-        typed = {typed_name(name) for name in names}
         if "device" in self.facts.dimensions or not names:
             return {}
-        found = typed.pop() if len(typed) == 1 else None
-        if found is None or found not in self._typed_devices():
+        devices = self.vocabulary.dimensions["device"]
+        terms = {term_of_product(name, devices) for name in names}
+        found = terms.pop() if len(terms) == 1 else None
+        if found is None:
             shown = ", ".join(sorted(map(repr, names)))
             raise InvalidInputError(
                 f"names the device {shown}, which is no device of the vocabulary",
@@ -124,9 +125,4 @@ class PointCompleter:
                 document=self.document,
                 remedy="say which it is: --set device=…",
             )
-        return dict(parse_pairs([f"device={found}"], self.vocabulary))
-
-    def _typed_devices(self) -> set[str]:
-        device = self.vocabulary.dimensions["device"]
-        aliases = {alias for names in device.terms.values() for alias in names}
-        return {*device.terms, *device.shorthands, *aliases}
+        return {"device": found.device, "form_factor": found.form_factor}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
-from perfdb_git.storage import layout
+from perfdb_git.storage.folders import ROOTS, place_of
 from perfdb_git.storage.git import Change, GitStore
 
 DocumentKind: TypeAlias = Literal[
@@ -18,35 +18,18 @@ DocumentKind: TypeAlias = Literal[
     "validation",
     "retraction",
     "policy",
+    "gates",
     "vocabulary",
     "system-profile",
     "timing-profile",
     "pipeline",
     "plan",
+    "plan-lock",
     "schema",
     "other",
 ]
+_KINDS = frozenset[str | None](get_args(DocumentKind))
 ChangeKind: TypeAlias = Literal["added", "changed", "removed"]
-
-FOLDERS = (layout.EVIDENCE, layout.PROFILES, layout.PIPELINES, layout.SCHEMAS)
-"""What makes an evidence repository; files elsewhere have no part in answers."""
-
-_KINDS: tuple[tuple[str, DocumentKind], ...] = (
-    (layout.RECORDS, "record-set"),
-    (layout.MANIFESTS, "manifest"),
-    (layout.SPLITS, "split"),
-    (layout.CALIBRATION_SPECS, "calibration-spec"),
-    (layout.CALIBRATIONS, "calibration"),
-    (layout.VALIDATIONS, "validation"),
-    (layout.RETRACTIONS, "retraction"),
-    (layout.POLICIES, "policy"),
-    (layout.SYSTEM_PROFILES, "system-profile"),
-    (layout.PROFILES, "timing-profile"),
-    (layout.PLANS, "plan"),
-    (layout.PIPELINES, "pipeline"),
-    (layout.SCHEMAS, "schema"),
-)
-"""The first folder that holds a path decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +66,7 @@ def changed_documents(store: GitStore, base: str | None, head: str) -> tuple[Doc
     new = store.read_commit(head).tree
     changes = (
         _document_change(change)
-        for folder in FOLDERS
+        for folder in ROOTS
         for change in store.changed_paths(
             None if old is None else store.lookup(old, folder),
             store.lookup(new, folder),
@@ -95,9 +78,9 @@ def changed_documents(store: GitStore, base: str | None, head: str) -> tuple[Doc
 
 def kind_of(path: str) -> DocumentKind:
     """Return the kind of document that stands at a path."""
-    if path == layout.VOCABULARY:
-        return "vocabulary"
-    return next((kind for folder, kind in _KINDS if path.startswith(f"{folder}/")), "other")
+    place = place_of(path)
+    kind = None if place is None else place.kind
+    return cast("DocumentKind", kind) if kind in _KINDS else "other"
 
 
 def of_kind(changes: tuple[DocumentChange, ...], kind: DocumentKind) -> Iterator[DocumentChange]:

@@ -14,7 +14,7 @@ from perfdb_git.storage.git import GitStore
 from perfdb_git.storage.layout import YAML_SUFFIX
 
 _KINDS: frozenset[DocumentKind] = frozenset(
-    {"policy", "vocabulary", "system-profile", "timing-profile", "pipeline"}
+    {"policy", "gates", "vocabulary", "system-profile", "timing-profile", "pipeline"}
 )
 _ABSENT = None
 
