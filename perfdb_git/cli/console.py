@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from perfdb_git.errors import (
     EXIT_FINDINGS,
@@ -97,9 +98,19 @@ def error_messages(error: PerfdbError) -> tuple[Message, ...]:
 
 def write_out(text: str) -> None:
     """Write to standard output; a reader that has gone away is no error."""
-    try:
+    with readers_may_leave():
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Write to standard output within; a reader that has gone away is no error.
+
+    The program ends where anything else keeps the answer from being written.
+    """
+    try:
+        yield
     except OSError as error:
         # The interpreter flushes once more when it ends, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

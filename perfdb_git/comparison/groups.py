@@ -100,7 +100,7 @@ def read_groups(
     InvalidInputError
         For a record set that breaks its format, or a manifest that is missing.
     """
-    wanted = list(_record_sets(snapshot, reading))
+    wanted = list(chosen_record_sets(snapshot, reading))
     environments = Environments(snapshot.evidence, reading.across)
     unmatched = {
         name for name, item in snapshot.vocabulary.dimensions.items() if not item.matched
@@ -132,10 +132,16 @@ def retracted_rows(snapshot: DatabaseSnapshot) -> dict[str, Collection[int] | No
     }
 
 
-def _record_sets(
+def chosen_record_sets(
     snapshot: DatabaseSnapshot, reading: Reading
 ) -> Iterator[tuple[IndexedRecordSet, frozenset[int] | None]]:
-    """Yield the record sets to read, each with the only rows that were asked for."""
+    """Yield the record sets to read, each with the only rows that were asked for, None for all.
+
+    Raises
+    ------
+    UsageError
+        'unknown-id', 'ambiguous-id' or 'row-out-of-range' for a record that is not there.
+    """
     choice = reading.choice
     if isinstance(choice, RecordChoice):
         chosen: dict[str, tuple[IndexedRecordSet, set[int] | None]] = {}
@@ -216,7 +222,7 @@ def _read_record_set(
             continue
         cells = tuple(stated)
         context = {**shared, **row_context(header, cells)}
-        if not _row_fits(context, reading):
+        if not row_fits(context, reading):
             continue
         values = tuple(sorted((n, v) for n, v in context.items() if n not in unmatched))
         across = {name: context[name] for name in reading.across if name in context}
@@ -235,7 +241,8 @@ def _read_record_set(
             groups.setdefault(key, Group()).members.append(member)
 
 
-def _row_fits(context: Mapping[str, Scalar], reading: Reading) -> bool:
+def row_fits(context: Mapping[str, Scalar], reading: Reading) -> bool:
+    """Tell whether a row with these known dimensions is asked for."""
     return all(
         context.get(name) == value
         for selection in _selections(reading)

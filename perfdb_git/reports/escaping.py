@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _BACKTICKS = re.compile(r"`+")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def for_terminal(text: str) -> str:
@@ -85,3 +86,12 @@ def for_workflow_message(text: str) -> str:
 def for_workflow_property(text: str) -> str:
     """Return `text` as the value of a workflow command's property."""
     return for_workflow_message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def for_spreadsheet(text: str) -> str:
+    """Return `text` such that a spreadsheet does not take it for a formula.
+
+    What begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return gets an apostrophe in
+    front. So does what begins with an apostrophe: without the first one, every text is what it was.
+    """
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from perfdb_git.errors import MissingExtraError
+from perfdb_git.reports.escaping import for_spreadsheet
 from perfdb_git.simulation.lanes import VisitTable
 from perfdb_git.simulation.simulate import Simulation
 from perfdb_git.simulation.ticks import Tick
@@ -19,8 +20,6 @@ _NAMES = ("job", "stage", "component", "lane")
 _TIMES = ("ready", "start", "finish", "wait")
 
 _CHUNK = 50_000
-# What makes a spreadsheet take a text for a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def columns_of(tick: Tick) -> tuple[str, ...]:
@@ -44,8 +43,8 @@ def write_csv(simulation: Simulation, table: VisitTable, stream: TextIO) -> None
     writer = csv.writer(stream, lineterminator="\n")
     header = columns_of(simulation.plan.model.tick)
     writer.writerow(header)
-    stages = [_cell(stage.stage.name) for stage in simulation.plan.stages]
-    components = [_cell(name) for name in simulation.plan.components]
+    stages = [for_spreadsheet(stage.stage.name) for stage in simulation.plan.stages]
+    components = [for_spreadsheet(name) for name in simulation.plan.components]
     for first in range(0, len(table), _CHUNK):
         columns = (column[first : first + _CHUNK].tolist() for column in _numbers(table))
         rows = zip(*columns, strict=True)
@@ -95,7 +94,3 @@ def _numbers(table: VisitTable) -> tuple[NDArray[np.int64], ...]:
     """Return the columns in the order of their names."""
     names = (table.job, table.stage, table.component, table.lane)
     return (*names, table.ready, table.start, table.finish, table.start - table.ready)
-
-
-def _cell(name: str) -> str:
-    return f"'{name}" if name.startswith(_FORMULA_STARTS) else name

@@ -1,0 +1,143 @@
+"""``perfdb export --format``: the records of a snapshot as one table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from perfdb_git.cli.console import Console, readers_may_leave
+from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
+from perfdb_git.comparison.selections import parse_choice
+from perfdb_git.database import DatabaseSnapshot
+from perfdb_git.errors import EXIT_FINE, UsageError
+from perfdb_git.exports.arrow_files import ArrowWriter, require_pyarrow
+from perfdb_git.exports.columns import UnitChoice
+from perfdb_git.exports.csv_files import CsvWriter
+from perfdb_git.exports.export import ExportFormat, ExportRequest, RecordExport, RowWriter
+from perfdb_git.model.result import Message
+from perfdb_git.model.values import JsonValue
+from perfdb_git.reports.envelope import Status, envelope_text
+from perfdb_git.reports.escaping import for_spreadsheet, for_terminal
+from perfdb_git.reports.screen import Line
+from perfdb_git.reports.written_files import replacing, require_writable
+
+STANDARD_OUTPUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """What was typed."""
+
+    form: ExportFormat
+    selections: tuple[str, ...]
+    output: Path
+    metadata: Path | None
+    units: UnitChoice
+    retracted: bool
+
+
+def export_records(console: Console, choice: SnapshotChoice, options: ExportOptions) -> int:
+    """Build the request, write the table, and say what was written."""
+    _require_possible(console, options)
+    is_whole = False
+    with console.progress("indexing") as indexing, console.progress("exporting") as exporting:
+        snapshot = choice.open(indexing)
+        export = RecordExport(snapshot, _request(options, snapshot))
+        with _output(options.output) as stream:
+            writer = _writer(stream, export, options)
+            export.write(writer, exporting)
+            writer.close()
+            is_whole = True
+    if not is_whole:
+        return EXIT_FINE  # Who read standard output has seen enough.
+    messages = (*snapshot_messages(snapshot), *_messages(export))
+    status: Status = "ok" if export.row_count else "no-evidence"
+    data: dict[str, JsonValue] = {
+        "format": options.form,
+        "rows": export.row_count,
+        **export.metadata,
+    }
+    if options.metadata is not None:
+        with replacing(options.metadata) as path:
+            path.write_text(
+                envelope_text(console.command or "export", status, data, messages), encoding="ascii"
+            )
+    return console.answer(
+        data=data, lines=_lines(export, options), status=status, messages=messages
+    )
+
+
+def _require_possible(console: Console, options: ExportOptions) -> None:
+    """Refuse what could not be written before anything is read."""
+    binary = options.form != "csv"
+    if binary:
+        require_pyarrow(parquet=options.form == "parquet")
+    to_stdout = options.output == STANDARD_OUTPUT
+    if to_stdout and console.json:
+        raise UsageError(
+            "with --json the answer goes to standard output, and so would the table",
+            code="conflicting-options",
+            remedy="write the table to a file with --output, or use --metadata for the JSON",
+        )
+    if to_stdout and binary and sys.stdout.isatty():
+        raise UsageError(
+            f"{options.form} files are not for a terminal",
+            code="binary-to-terminal",
+            remedy="write to a file with --output",
+        )
+    if options.metadata is not None and options.metadata.resolve() == options.output.resolve():
+        raise UsageError("--output and --metadata name the same file", code="conflicting-options")
+    for path in (options.output, options.metadata):
+        if path is not None and path != STANDARD_OUTPUT:
+            require_writable(path)
+
+
+def _request(options: ExportOptions, snapshot: DatabaseSnapshot) -> ExportRequest:
+    return ExportRequest(
+        choices=tuple(parse_choice(text, snapshot.vocabulary) for text in options.selections),
+        texts=options.selections,
+        units=options.units,
+        retracted=options.retracted,
+    )
+
+
+@contextmanager
+def _output(path: Path) -> Iterator[BinaryIO]:
+    if path == STANDARD_OUTPUT:
+        with readers_may_leave():
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        return
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        yield stream
+
+
+def _writer(stream: BinaryIO, export: RecordExport, options: ExportOptions) -> RowWriter:
+    if options.form != "csv":
+        return ArrowWriter(
+            stream, export.columns, export.metadata, parquet=options.form == "parquet"
+        )
+    on_screen = options.output == STANDARD_OUTPUT and sys.stdout.isatty()
+    return CsvWriter(stream, export.columns, _for_screen if on_screen else for_spreadsheet)
+
+
+def _for_screen(text: str) -> str:
+    return for_terminal(for_spreadsheet(text))
+
+
+def _lines(export: RecordExport, options: ExportOptions) -> list[Line]:
+    if options.output == STANDARD_OUTPUT:
+        return []
+    count = f"{export.row_count} records, {len(export.columns)} columns"
+    return [Line(f"{options.output}: {count}")]
+
+
+def _messages(export: RecordExport) -> list[Message]:
+    if export.row_count:
+        return []
+    text = "no record of this commit fits the selection"
+    return [Message(level="warning", code="nothing-selected", text=text)]

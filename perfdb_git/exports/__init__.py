@@ -1,0 +1,1 @@
+"""Records of a snapshot as tables for other tools: CSV, Parquet and Arrow files."""
