@@ -2,30 +2,45 @@
 
 A vocabulary names its formulas with a version (``gemm/1``); a changed formula gets a new number,
 so that an answer at an old commit stays what it was. Every formula counts a multiply-add as two
-operations and each operand as moved once between device memory and the chip.
+operations and each operand as moved once between device memory and the chip. Numbers are float64,
+for one shape or for a column of shapes alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.values import Scalar
 from perfdb_git.operations.element_sizes import element_bytes
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Coordinates: TypeAlias = "Mapping[str, Scalar | NDArray[np.float64]]"
+"""Known dimensions by flat name: one shape, or a column ``(n,)`` where shapes differ."""
+
+Number: TypeAlias = Any
+"""A float, or a column of floats ``(n,)``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What an operation has to do; sizes in bytes, ``message_bytes`` for collectives."""
+    """What an operation has to do; sizes in bytes, ``message_bytes`` for collectives.
 
-    operations: float = 0
-    bytes_read: float = 0
-    bytes_written: float = 0
-    message_bytes: float = 0
+    Each is a float, or a column ``(n,)`` for a column of shapes.
+    """
+
+    operations: Number = 0.0
+    bytes_read: Number = 0.0
+    bytes_written: Number = 0.0
+    message_bytes: Number = 0.0
 
     @property
-    def bytes_moved(self) -> float:
+    def bytes_moved(self) -> Number:
         """Bytes read and written together."""
         return self.bytes_read + self.bytes_written
 
@@ -33,17 +48,17 @@ class Work:
 class Shape:
     """Typed access to the coordinates of a query; a missing one is an explicit error."""
 
-    def __init__(self, coordinates: Mapping[str, Scalar]) -> None:
+    def __init__(self, coordinates: Coordinates) -> None:
         self._coordinates = coordinates
 
-    def number(self, name: str) -> float:
+    def number(self, name: str) -> Number:
         """Return a required numeric dimension."""
         value = self._coordinates[name]
         if isinstance(value, str):
             raise TypeError(f"{name} is not a number")
-        return value
+        return float(value) if isinstance(value, int | float) else value
 
-    def number_or(self, name: str, default: float) -> float:
+    def number_or(self, name: str, default: float) -> Number:
         """Return a numeric dimension, or ``default`` where it is unknown."""
         return self.number(name) if name in self._coordinates else default
 
@@ -74,13 +89,30 @@ def gemm(shape: Shape) -> Work:
     )
 
 
-def _causal_pairs(new: float, cached: float, window: float) -> float:
+def _lesser(one: Number, other: Number) -> Number:
+    if isinstance(one, float) and isinstance(other, float):
+        return min(one, other)
+    import numpy as np
+
+    return np.minimum(one, other)
+
+
+def _choose(condition: Any, chosen: Number, otherwise: Number) -> Number:
+    if isinstance(condition, bool):
+        return chosen if condition else otherwise
+    import numpy as np
+
+    return np.where(condition, chosen, otherwise)
+
+
+def _causal_pairs(new: Number, cached: Number, window: Number) -> Number:
     """Count query-key pairs: token i of ``new`` sees ``cached + i`` keys, at most ``window``."""
-    if window <= 0 or cached + new <= window:
-        return new * cached + new * (new + 1) / 2
-    growing = max(0.0, min(new, window - cached))
+    all_pairs = new * cached + new * (new + 1) / 2
+    # Tokens whose window still grows, at least none: the lesser of two is taken on negatives.
+    growing = -_lesser(0.0, -_lesser(new, window - cached))
     ramp = growing * cached + growing * (growing + 1) / 2
-    return ramp + (new - growing) * window
+    is_whole = (window <= 0) | (cached + new <= window)
+    return _choose(is_whole, all_pairs, ramp + (new - growing) * window)
 
 
 def attention_prefill(shape: Shape) -> Work:
@@ -93,8 +125,8 @@ def attention_prefill(shape: Shape) -> Work:
         shape.number(name) for name in ("batch_size", "query_heads", "kv_heads", "head_size")
     )
     new, cached = shape.number("query_length"), shape.number("kv_cache_length")
-    window = shape.number_or("window_size", 0)
-    keys = cached + new if window <= 0 else min(cached + new, window + new - 1)
+    window = shape.number_or("window_size", 0.0)
+    keys = _choose(window <= 0, cached + new, _lesser(cached + new, window + new - 1))
     element = shape.element_bytes()
     kv_element = shape.element_bytes("kv_cache_dtype") if shape.has("kv_cache_dtype") else element
     queries = batch * new * heads * size
@@ -110,11 +142,10 @@ def attention_decode(shape: Shape) -> Work:
     batch, heads, kv_heads, size = (
         shape.number(name) for name in ("batch_size", "query_heads", "kv_heads", "head_size")
     )
-    window = shape.number_or("window_size", 0)
+    window = shape.number_or("window_size", 0.0)
     keys = shape.number("kv_cache_length") + 1
-    if window > 0:
-        keys = min(keys, window)
-    sequences = batch * shape.number_or("beam_width", 1)
+    keys = _choose(window > 0, _lesser(keys, window), keys)
+    sequences = batch * shape.number_or("beam_width", 1.0)
     element = shape.element_bytes()
     kv_element = shape.element_bytes("kv_cache_dtype") if shape.has("kv_cache_dtype") else element
     return Work(
@@ -254,20 +285,20 @@ FORMULAS_WITHOUT_DTYPE = frozenset({"memory-copy/1", "message/1", UNMODELLED})
 """Formulas that count bytes as they stand and so need no element size."""
 
 
-def work_of(formula: str, coordinates: Mapping[str, Scalar]) -> Work:
-    """Apply the named formula to a query's coordinates.
+def work_of(formula: str, coordinates: Coordinates) -> Work:
+    """Apply the named formula to a query's coordinates, or to those of many.
 
     Parameters
     ----------
     formula : str
         A key of `WORK_FORMULAS`.
-    coordinates : Mapping[str, Scalar]
-        Known dimensions by flat name.
+    coordinates : Mapping[str, Scalar or ndarray]
+        Known dimensions by flat name; a column ``(n,)`` of float64 where queries differ.
 
     Returns
     -------
     Work
-        Operations and bytes.
+        Operations and bytes, those of the columns' queries as columns.
 
     Raises
     ------

@@ -8,13 +8,13 @@ shapes and kinds that nobody has measured.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from typing import Any
 
 from perfdb_git.errors import InvalidInputError
-from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import shape_dimensions
-from perfdb_git.operations.work import work_of
+from perfdb_git.operations.work import Coordinates, work_of
 
 WORK_INPUTS = ("operations", "bytes_read", "bytes_written")
 
@@ -25,15 +25,15 @@ def reads_work(inputs: Collection[str]) -> bool:
 
 
 def in_work_terms(
-    coordinates: Mapping[str, Scalar], inputs: Collection[str], vocabulary: Vocabulary
-) -> dict[str, Scalar]:
+    coordinates: Coordinates, inputs: Collection[str], vocabulary: Vocabulary
+) -> dict[str, Any]:
     """Return coordinates with their shape replaced by the work that a calibration reads.
 
     Parameters
     ----------
-    coordinates : Mapping[str, Scalar]
-        Known dimensions by flat name, the operation among them. Work that the caller states is
-        kept as stated.
+    coordinates : Mapping[str, Scalar or ndarray]
+        Known dimensions by flat name, the operation among them; columns ``(n,)`` for many
+        queries. Work that the caller states is kept as stated.
     inputs : collection of str
         What the calibration declares; without work among it nothing changes.
     vocabulary : Vocabulary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfdb_git.errors import NoEvidenceError
 from perfdb_git.model.estimate import (
@@ -134,28 +134,31 @@ class AnalyticalProvider:
 
     def _time(self, found: ProfiledWork) -> TaskTime | Refusal:
         if found.operation.engine == "network":
-            return _collective(found)
-        if MAIN_MEMORY not in found.profile.memories:
-            return Refusal(
-                code="no-rate", reason=f"profile {found.profile.name} has no {MAIN_MEMORY}"
-            )
-        if found.operation.engine == "memory":
-            return task_time(found.profile, None, found.work)
-        return _arithmetic(found)
+            return collective(found)
+        rate = arithmetic_rate(found)
+        if isinstance(rate, Refusal):
+            return rate
+        time = task_time(found.profile, rate, found.work)
+        if rate is not None or found.operation.engine == "memory":
+            return time
+        note = f"the profile states no {found.operation.engine} rates: memory traffic only"
+        return replace(time, bound=True, assumptions=(*time.assumptions, note))
 
 
-def _arithmetic(found: ProfiledWork) -> TaskTime | Refusal:
+def arithmetic_rate(found: ProfiledWork) -> ComputeRate | Refusal | None:
+    """Return the rate of an operation on one device.
+
+    Returns
+    -------
+    ComputeRate or None or Refusal
+        None where memory traffic alone counts, as far as the profile tells.
+    """
     engine, profile = found.operation.engine, found.profile
-    rates = profile.engines.get(engine)
+    if MAIN_MEMORY not in profile.memories:
+        return Refusal(code="no-rate", reason=f"profile {profile.name} has no {MAIN_MEMORY}")
+    rates = None if engine == "memory" else profile.engines.get(engine)
     if rates is None:
-        time = task_time(profile, None, found.work)
-        note = f"the profile states no {engine} rates: memory traffic only"
-        return TaskTime(
-            latency=time.latency,
-            parts=time.parts,
-            bound=True,
-            assumptions=(*time.assumptions, note),
-        )
+        return None
     dtype = str(found.coordinates["dtype"])
     rate: ComputeRate | None = rates.get(dtype)
     if rate is None:
@@ -164,10 +167,11 @@ def _arithmetic(found: ProfiledWork) -> TaskTime | Refusal:
             reason=f"profile {profile.name} has no {engine} rate for {dtype}, "
             f"only for {', '.join(sorted(rates))}",
         )
-    return task_time(profile, rate, found.work)
+    return rate
 
 
-def _collective(found: ProfiledWork) -> TaskTime | Refusal:
+def collective(found: ProfiledWork) -> TaskTime | Refusal:
+    """Return the time of a collective, or of collectives that differ in their message only."""
     deployment = found.coordinates
     participants = int(deployment["participants"])
     per_node = deployment.get("participants_per_node")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from perfdb_git.errors import NoEvidenceError
 from perfdb_git.model.estimate import (
     CostEstimate,
@@ -14,7 +16,7 @@ from perfdb_git.model.estimate import (
     Validity,
 )
 from perfdb_git.model.query import CostQuery
-from perfdb_git.model.system_profile import FallbackBound
+from perfdb_git.model.system_profile import FallbackBound, SystemProfile
 from perfdb_git.operations.work import Work
 from perfdb_git.providers.profiled_work import ProfiledWork, ProfileSelection, Refusal
 
@@ -62,7 +64,7 @@ class FallbackProvider:
         if isinstance(found, Refusal):
             raise NoEvidenceError(found.reason, code=found.code)
         work, bound = found
-        parts = _parts(bound, work.work)
+        parts = bound_parts(bound, work.work)
         return CostEstimate(
             metrics={
                 "latency": MetricEstimate(value=sum(parts.values()), unit="s", uncertainty=None)
@@ -90,7 +92,7 @@ class FallbackProvider:
         if isinstance(found, Refusal):
             steps: tuple[str, ...] = (f"{found.code}: {found.reason}",)
         else:
-            parts = _parts(found[1], found[0].work)
+            parts = bound_parts(found[1], found[0].work)
             steps = (f"source: {found[1].source}", *(f"{k}: {v:.6g} s" for k, v in parts.items()))
         return Explanation(provider=self.name, revision=self.revision, steps=steps)
 
@@ -98,21 +100,24 @@ class FallbackProvider:
         found = self._selection.work(query)
         if isinstance(found, Refusal):
             return found
-        bound = found.profile.fallback
-        if bound is None:
-            return Refusal(
-                code="no-bound", reason=f"profile {found.profile.name} declares no fallback bound"
-            )
-        if found.work.message_bytes and bound.network_gbyte_per_s is None:
-            return Refusal(
-                code="no-bound",
-                reason=f"profile {found.profile.name} declares no network fallback bound",
-            )
-        return found, bound
+        bound = declared_bound(found.profile, has_message=bool(found.work.message_bytes))
+        return bound if isinstance(bound, Refusal) else (found, bound)
 
 
-def _parts(bound: FallbackBound, work: Work) -> dict[str, float]:
-    """Return the bound's terms in seconds; their sum is the bound."""
+def declared_bound(profile: SystemProfile, *, has_message: bool) -> FallbackBound | Refusal:
+    """Return the bound of a profile for work with or without a message."""
+    bound = profile.fallback
+    if bound is None:
+        return Refusal(code="no-bound", reason=f"profile {profile.name} declares no fallback bound")
+    if has_message and bound.network_gbyte_per_s is None:
+        return Refusal(
+            code="no-bound", reason=f"profile {profile.name} declares no network fallback bound"
+        )
+    return bound
+
+
+def bound_parts(bound: FallbackBound, work: Work) -> dict[str, Any]:
+    """Return the bound's terms in seconds, floats or ``(n,)``; their sum is the bound."""
     parts = {
         "latency": bound.latency_s,
         "compute": work.operations / (bound.tops * 1e12),

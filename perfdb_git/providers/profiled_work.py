@@ -11,10 +11,15 @@ from perfdb_git.model.estimate import CostSupport, Method
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery
 from perfdb_git.model.system_profile import SystemProfile
-from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Operation, Vocabulary
 from perfdb_git.operations.element_sizes import ELEMENT_BYTES
-from perfdb_git.operations.work import FORMULAS_WITHOUT_DTYPE, UNMODELLED, Work, work_of
+from perfdb_git.operations.work import (
+    FORMULAS_WITHOUT_DTYPE,
+    UNMODELLED,
+    Coordinates,
+    Work,
+    work_of,
+)
 from perfdb_git.providers.evidence import ProfileReader
 
 
@@ -40,10 +45,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledWork:
-    """A query reduced to its operation, its work and the profile of its device."""
+    """A query, or columns of them, reduced to operation, work and the profile of the device."""
 
     operation: Operation
-    coordinates: dict[str, Scalar]
+    coordinates: Coordinates
     work: Work
     profile: SystemProfile
 
@@ -77,7 +82,11 @@ class ProfileSelection:
 
     def work(self, query: CostQuery) -> ProfiledWork | Refusal:
         """Find the profile that the policy selects and count the query's work."""
-        return _profiled_work(query, self._vocabulary, self._policy, self._profiles)
+        return self.work_at(query.coordinates())
+
+    def work_at(self, coordinates: Coordinates) -> ProfiledWork | Refusal:
+        """Do the same for known dimensions by flat name; numbers may be columns ``(n,)``."""
+        return _profiled_work(coordinates, self._vocabulary, self._policy, self._profiles)
 
     def _profile_digest(self, name: str) -> str:
         try:
@@ -88,12 +97,12 @@ class ProfileSelection:
 
 
 def _profiled_work(
-    query: CostQuery, vocabulary: Vocabulary, policy: Policy, profiles: ProfileReader
+    coordinates: Coordinates, vocabulary: Vocabulary, policy: Policy, profiles: ProfileReader
 ) -> ProfiledWork | Refusal:
-    device = query.deployment.device
+    device, name_of_operation = coordinates.get("device"), str(coordinates["operation"])
     if device is None:
         return Refusal(code="missing-shape", reason="the device is unknown", missing=("device",))
-    name = policy.system_profiles.get(device)
+    name = policy.system_profiles.get(str(device))
     if name is None:
         return Refusal(
             code="no-profile", reason=f"policy {policy.name} selects no profile for {device}"
@@ -102,21 +111,19 @@ def _profiled_work(
         profile = profiles.system_profile(name)
     except InvalidInputError as error:
         return Refusal(code="profile-unreadable", reason=error.message)
-    operation = vocabulary.operations[query.operation]
-    work = _work(query, operation)
+    operation = vocabulary.operations[name_of_operation]
+    work = _work(coordinates, operation)
     if isinstance(work, Refusal):
         return work
-    return ProfiledWork(
-        operation=operation, coordinates=query.coordinates(), work=work, profile=profile
-    )
+    return ProfiledWork(operation=operation, coordinates=coordinates, work=work, profile=profile)
 
 
-def _work(query: CostQuery, operation: Operation) -> Work | Refusal:
+def _work(coordinates: Coordinates, operation: Operation) -> Work | Refusal:
     if operation.work == UNMODELLED:
         return Refusal(
-            code="no-work-model", reason=f"the work of {query.operation} is not modelled"
+            code="no-work-model",
+            reason=f"the work of {coordinates['operation']} is not modelled",
         )
-    coordinates = query.coordinates()
     if operation.work in FORMULAS_WITHOUT_DTYPE:
         needed: tuple[str, ...] = operation.shape
     else:
@@ -130,6 +137,6 @@ def _work(query: CostQuery, operation: Operation) -> Work | Refusal:
         )
     for name in ("dtype", "kv_cache_dtype"):
         dtype = coordinates.get(name)
-        if dtype is not None and dtype not in ELEMENT_BYTES:
+        if dtype is not None and str(dtype) not in ELEMENT_BYTES:
             return Refusal(code="no-element-size", reason=f"no element size known for {dtype}")
     return work_of(operation.work, coordinates)
