@@ -19,7 +19,7 @@ LOG_NORMAL_SUMMARY = "log-normal-from-median-std"
 LOG_NORMAL_REPEATS = "log-normal-over-repeats"
 LOG_NORMAL_TWO_LEVEL = "log-normal-over-sessions"
 
-_LARGEST_REACH = 500.0
+LARGEST_REACH = 500.0
 """e^500 stays a finite float64 for every latency; such an interval says "unknown" anyway."""
 
 
@@ -140,7 +140,7 @@ def _log_interval(
 ) -> Uncertainty:
     # A reading is known no better than to half a tick of its timer.
     half = quantum / 2 if quantum is not None else 0.0
-    reach = min(reach, _LARGEST_REACH)
+    reach = min(reach, LARGEST_REACH)
     return Uncertainty(
         kind="prediction",
         level=level,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from perfdb_git.errors import InvalidInputError, NoEvidenceError
-from perfdb_git.formats.digests import sha256_hex
+import numpy as np
+
+from perfdb_git.errors import InvalidInputError, NoEvidenceError, UsageError
 from perfdb_git.model.estimate import (
     CostEstimate,
     CostSupport,
@@ -21,37 +22,39 @@ from perfdb_git.model.estimate import (
     Validity,
     ValidityKind,
 )
-from perfdb_git.model.exclusion import EXCLUDED
 from perfdb_git.model.held_out import ErrorStatistics
-from perfdb_git.model.policy import CalibrationChoice, Policy
 from perfdb_git.model.query import CostQuery
-from perfdb_git.model.vocabulary import Vocabulary
-from perfdb_git.operations.work_inputs import in_work_terms
-from perfdb_git.providers.calibration_models import CalibrationDocument, CalibrationModels
-from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered, select_slice
-from perfdb_git.providers.evidence import EvidenceReader
-from perfdb_git.providers.matching import Matcher
-from perfdb_git.providers.protocol import NOT_SELECTED
+from perfdb_git.providers.calibration_models import CalibrationDocument
+from perfdb_git.providers.calibration_selection import (
+    NAME,
+    RESPONSE,
+    CalibrationSelection,
+    interval_rule,
+)
+from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered
 
 if TYPE_CHECKING:
-    from perfdb_git.providers.calibrated_points import CalibratedPoint
-
-REVISION = 2
-"""Raised whenever the same calibration and query give another answer."""
-
-RESPONSE = "latency"
+    from perfdb_git.providers.calibrated_points import CalibratedPoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
+    """One query's answer; ``points`` holds the one row."""
+
     document: CalibrationDocument
     selected: SelectedSlice
-    point: CalibratedPoint
+    points: CalibratedPoints
+    note: str | None
+    distance: float
     nearest: float | None
 
     @property
     def item_form(self) -> str:
-        return self.point.predictor.form
+        return self.points.predictor.form
+
+    @property
+    def seconds(self) -> float:
+        return float(self.points.seconds[0])
 
 
 class CalibratedProvider:
@@ -64,39 +67,19 @@ class CalibratedProvider:
 
     Parameters
     ----------
-    calibrations : CalibrationModels
-        Revisions of the snapshot; one is read only when the policy names it for the query.
-    vocabulary : Vocabulary
-        Dimensions in force.
-    policy : Policy
-        Names the revisions, and the rules of matching.
-    evidence : EvidenceReader or None
-        Records, for the distance to the nearest one.
-    excluded : collection of str
-        Revisions that may not answer though the policy names them, by SHA-256.
+    selection : CalibrationSelection
+        The revisions that the policy names.
     """
 
-    def __init__(
-        self,
-        calibrations: CalibrationModels,
-        vocabulary: Vocabulary,
-        policy: Policy,
-        *,
-        evidence: EvidenceReader | None = None,
-        excluded: Collection[str] = (),
-    ) -> None:
-        self._calibrations = calibrations
-        self._vocabulary = vocabulary
-        self._policy = policy
-        self._evidence = evidence
-        self._excluded = frozenset(excluded)
-        self._matcher = Matcher(vocabulary, policy.matching)
+    def __init__(self, selection: CalibrationSelection) -> None:
+        self._selection = selection
+        self._policy = selection.policy
         self._memo: tuple[CostQuery, _Answer | Unanswered] | None = None
 
     @property
     def name(self) -> str:
         """``calibrated``."""
-        return "calibrated"
+        return NAME
 
     @property
     def method(self) -> Method:
@@ -106,12 +89,7 @@ class CalibratedProvider:
     @property
     def revision(self) -> str:
         """Provider revision, with the digest of the calibrations that the policy selects."""
-        chosen = sorted(
-            f"{choice.response} {choice.operation} {choice.device} {choice.revision}"
-            + (f" {EXCLUDED}" if choice.revision in self._excluded else "")
-            for choice in self._policy.calibrations
-        )
-        return f"{self.name}/{REVISION}+{sha256_hex(chr(10).join(chosen).encode())[:12]}"
+        return self._selection.revision
 
     def supports(self, query: CostQuery) -> CostSupport:
         """Say whether the selected revision has a slice and a model for the query."""
@@ -141,7 +119,7 @@ class CalibratedProvider:
         answer = self._answer(query)
         if isinstance(answer, Unanswered):
             raise NoEvidenceError(answer.reason, code=answer.code)
-        metric = MetricEstimate(value=answer.point.seconds, unit="s", uncertainty=_interval(answer))
+        metric = MetricEstimate(value=answer.seconds, unit="s", uncertainty=_interval(answer))
         return CostEstimate(
             metrics={RESPONSE: metric},
             method=self.method,
@@ -168,7 +146,7 @@ class CalibratedProvider:
                     f"{name} = {value} assumed: the calibration knows no other for this query"
                     for name, value in answer.selected.assumed.items()
                 ),
-                notes=(*answer.point.notes, *self._notes(answer)),
+                notes=tuple(self._notes(answer)),
             ),
         )
 
@@ -188,8 +166,7 @@ class CalibratedProvider:
                     f"{item.domain[name].maximum:g}"
                     for name, value in answer.selected.inputs.items()
                 ),
-                f"{self._kind(answer)}: {answer.point.seconds:.6g} s by {answer.item_form}",
-                *answer.point.notes,
+                f"{self._kind(answer)}: {answer.seconds:.6g} s by {answer.item_form}",
                 *self._notes(answer),
             ]
         return Explanation(provider=self.name, revision=self.revision, steps=tuple(steps))
@@ -205,28 +182,10 @@ class CalibratedProvider:
         return memo[1]
 
     def _find(self, query: CostQuery) -> _Answer | Unanswered:
-        choice = self._choice(query)
-        if isinstance(choice, Unanswered):
-            return choice
-        if choice.revision in self._excluded:
-            return Unanswered(
-                code=EXCLUDED,
-                reason=f"calibration {choice.revision[:12]} is excluded from this question",
-            )
-        document = self._calibrations.document(choice.revision)
-        calibration = document.value
-        stated = (calibration.response, calibration.operation, calibration.device)
-        if stated != (choice.response, choice.operation, choice.device):
-            return Unanswered(
-                code="calibration-mismatch",
-                reason=f"the calibration that the policy names is of {', '.join(stated)}",
-            )
-        selected = select_slice(
-            calibration,
-            in_work_terms(query.coordinates(), calibration.inputs, self._vocabulary),
-            self._matcher,
-            refuse_open=self._policy.matching.query_unknown == "refuse",
-        )
+        document = self._selection.document(query.operation, query.deployment.device)
+        if isinstance(document, Unanswered):
+            return document
+        selected = self._selection.select(document, query.coordinates())
         if isinstance(selected, Unanswered):
             return selected
         return self._place(document, selected)
@@ -235,65 +194,52 @@ class CalibratedProvider:
         self, document: CalibrationDocument, selected: SelectedSlice
     ) -> _Answer | Unanswered:
         # Imported here: a query that no calibration answers needs none of it.
-        from perfdb_git.providers.calibrated_points import evaluate, octaves_outside
-        from perfdb_git.providers.nearest_training import nearest_training_octaves
-
-        item, inputs = selected.slice, selected.inputs
-        outside = octaves_outside(inputs, item.domain, self._is_zero_legal)
-        point = evaluate(
-            selected,
-            outside,
-            lambda beyond: self._calibrations.predictor(
-                document.sha256, selected.number, beyond=beyond
-            ),
+        from perfdb_git.providers.calibrated_points import (
+            evaluate,
+            jump_note,
+            model_for,
+            octaves_outside,
         )
-        if isinstance(point, Unanswered):
-            return point
-        nearest = None
-        if self._evidence is not None and not point.beyond:
-            nearest = nearest_training_octaves(
-                self._evidence, document.value, item, inputs, self._is_zero_legal
-            )
-        return _Answer(document=document, selected=selected, point=point, nearest=nearest)
 
-    def _choice(self, query: CostQuery) -> CalibrationChoice | Unanswered:
-        named = [
-            choice
-            for choice in self._policy.calibrations
-            if choice.response == RESPONSE and choice.operation == query.operation
-        ]
-        device = query.deployment.device
-        if named and device is None:
-            return Unanswered(
-                code="missing-input", reason="the device is unknown", missing=("device",)
-            )
-        found = [choice for choice in named if choice.device == device]
-        if not found:
-            where = "" if device is None else f" on {device}"
-            return Unanswered(
-                code=NOT_SELECTED,
-                reason=f"policy {self._policy.name} selects no calibration revision of "
-                f"{query.operation}{where}",
-            )
-        if len(found) > 1:
-            return Unanswered(
-                code="two-calibrations",
-                reason=f"policy {self._policy.name} selects {len(found)} calibrations of "
-                f"{query.operation} on {device}",
-                blocking=True,
-            )
-        return found[0]
+        item, selection = selected.slice, self._selection
+        inputs = {name: np.array([value]) for name, value in selected.inputs.items()}
+        outside = octaves_outside(inputs, item.domain, selection.is_zero_legal)
+        predictor = model_for(
+            item, frozenset(outside), selection.predictor_of(document, selected.number)
+        )
+        if isinstance(predictor, Unanswered):
+            return predictor
+        distance = np.max([np.zeros(1), *outside.values()], axis=0)
+        beyond = bool(outside)
+        try:
+            points = evaluate(predictor, item, inputs, beyond=beyond, distances=distance)
+        except UsageError as error:
+            return Unanswered(code=error.code, reason=error.message)
+        if not points.has_value()[0]:
+            return Unanswered(code="no-value", reason="the model has no positive value there")
+        training = None if beyond else selection.training_points(document, selected.number)
+        nearest = math.nan if training is None else float(training.octaves(inputs)[0])
+        return _Answer(
+            document=document,
+            selected=selected,
+            points=points,
+            note=jump_note(points, inputs),
+            distance=float(distance[0]),
+            nearest=None if math.isnan(nearest) else nearest,
+        )
 
     def _kind(self, answer: _Answer) -> ValidityKind:
         limit = self._policy.limits.max_extrapolation_octaves
         gap = answer.nearest if answer.nearest is not None and limit is not None else 0.0
         is_far = limit is not None and gap > limit
-        return "extrapolated" if answer.point.beyond or is_far else "interpolated"
-
-    def _is_zero_legal(self, name: str) -> bool:
-        return self._vocabulary.dimensions[name].zero
+        return "extrapolated" if answer.points.beyond or is_far else "interpolated"
 
     def _notes(self, answer: _Answer) -> Iterator[str]:
+        points = answer.points
+        if answer.note is not None:
+            yield answer.note
+        if points.beyond and math.isnan(points.half_widths[0]):
+            yield "no interval: none is calibrated outside the domain"
         calibration, training = answer.document.value, answer.selected.slice.training
         yield f"family {calibration.family}, form {answer.item_form}"
         yield (
@@ -307,33 +253,38 @@ class CalibratedProvider:
         for group in report.groups:
             if terms.get(group.by) == group.value:
                 yield f"held out, {group.by} = {group.value}: {_errors(group.errors)}"
-        if answer.nearest is None and not answer.point.beyond:
+        if answer.nearest is None and not points.beyond:
             yield "the distance is that to the domain: the training records are not at hand"
-        level = answer.point.predictor.level
+        level = points.predictor.level
         if level is not None and level != self._policy.interval.level:
             yield f"the interval is calibrated at level {level:g}, whatever the policy asks for"
 
 
 def _distance(answer: _Answer) -> float:
-    if answer.point.beyond:
-        return answer.point.octaves
+    if answer.points.beyond:
+        return answer.distance
     return max(0.0, answer.nearest or 0.0)
 
 
 def _interval(answer: _Answer) -> Uncertainty | None:
-    point, bounds = answer.point, answer.point.bounds
+    points, half_width = answer.points, float(answer.points.half_widths[0])
     item = answer.selected.slice
-    model = item.beyond if point.beyond and item.beyond is not None else item.inside
-    if bounds is None or model.interval is None or not all(map(math.isfinite, bounds)):
+    model = item.beyond if points.beyond and item.beyond is not None else item.inside
+    if math.isnan(half_width) or model.interval is None:
         return None
-    suffix = "-widened" if point.beyond else "-over-jump" if point.notes else ""
+    factor = math.exp(half_width)
+    bounds = answer.seconds / factor, answer.seconds * factor
+    if not all(map(math.isfinite, bounds)):
+        return None
     return Uncertainty(
         kind="prediction",
         level=model.interval.level,
         lower=bounds[0],
         upper=bounds[1],
         sample_count=model.interval.residuals,
-        rule=f"{model.interval.method}{suffix}",
+        rule=interval_rule(
+            model.interval.method, beyond=points.beyond, over_jump=bool(points.over_jump[0])
+        ),
     )
 
 

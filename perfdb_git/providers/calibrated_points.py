@@ -1,24 +1,31 @@
-"""One calibrated answer: inside the domain or beyond it, with its distance and its interval."""
+"""Calibrated answers: inside the domain or beyond it, with their distances and intervals.
+
+Everything is computed on columns: one question is a column of one row, so that a batch and its
+questions one by one give the same bits.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from perfdb_git.analysis.curves import LogLogCurve
-from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import CalibrationSlice, DomainRange
-from perfdb_git.providers.calibration_slices import SelectedSlice, Unanswered
+from perfdb_git.providers.calibration_slices import Unanswered
 from perfdb_git.providers.fitted_decoding import FittedPredictor
 from perfdb_git.providers.fitted_forms import CurveEvaluator, ProcessEvaluator, TreesEvaluator
 from perfdb_git.providers.matching import octaves
+from perfdb_git.providers.model_steps import Steps, neighbours_of, steps_around
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Booleans: TypeAlias = NDArray[np.bool_]
+    Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
 EXTENDING = ("affine", "log-log-curve", "scale-offset")
 """Forms with a rule of their own beyond the sizes that they were fitted to."""
@@ -26,210 +33,209 @@ EXTENDING = ("affine", "log-log-curve", "scale-offset")
 _JUMP = 0.05
 """What counts as a jump where no interval is known, on the natural logarithm."""
 
-_AROUND = 2.0 ** (1 / 8)
-"""How far around a query of several inputs a step of the model is looked for."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibratedPoint:
-    """An answer.
+class CalibratedPoints:
+    """Answers of one model to queries that lie on the same side of the domain.
 
-    ``half_width`` is on the natural logarithm, ``None`` without an interval; ``beyond`` says
-    whether it lies outside the domain, ``octaves`` how far.
+    Attributes
+    ----------
+    predictor : FittedPredictor
+        The model.
+    beyond : bool
+        Whether the queries lie outside the domain.
+    seconds : ndarray of float64
+        Latencies, ``(n,)``; not a positive number where the model has no value.
+    half_widths : ndarray of float64
+        On the natural logarithm, ``(n,)``; NaN without an interval.
+    over_jump : ndarray of bool
+        Whether the interval covers both sides of a jump, ``(n,)``.
+    steps : Steps or None
+        Where trees or a process step close by; None for other forms, and where none was looked
+        for.
     """
 
     predictor: FittedPredictor
-    seconds: float
-    half_width: float | None
     beyond: bool
-    octaves: float
-    notes: tuple[str, ...] = ()
+    seconds: Floats
+    half_widths: Floats
+    over_jump: Booleans
+    steps: Steps | None
 
-    @property
-    def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound in seconds."""
-        if self.half_width is None:
-            return None
-        factor = math.exp(self.half_width)
-        return self.seconds / factor, self.seconds * factor
+    def has_value(self) -> Booleans:
+        """Return where the model has a positive value, ``(n,)``."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.isfinite(self.seconds) & (self.seconds > 0))
 
 
 def octaves_outside(
-    inputs: Mapping[str, float],
+    inputs: Columns,
     domain: Mapping[str, DomainRange],
     is_zero_legal: Callable[[str], bool],
-) -> dict[str, float]:
-    """Return how far each input lies outside its range; inputs inside theirs are left out."""
+) -> dict[str, Floats]:
+    """Return how far each input lies outside its range, ``(n,)``, 0 inside.
+
+    Inputs that are inside in all rows are left out.
+    """
     found = {}
-    for name, value in inputs.items():
-        limits = domain[name]
-        nearest = min(max(value, limits.minimum), limits.maximum)
-        if value != nearest:
-            found[name] = octaves(value, nearest, zero_legal=is_zero_legal(name) or nearest == 0)
+    for name, limits in domain.items():
+        values = inputs[name]
+        outside = np.flatnonzero((values < limits.minimum) | (values > limits.maximum))
+        if not len(outside):
+            continue
+        distances = np.zeros(len(values))
+        for row in outside.tolist():
+            value = float(values[row])
+            nearest = min(max(value, limits.minimum), limits.maximum)
+            legal = is_zero_legal(name) or nearest == 0
+            distances[row] = octaves(value, nearest, zero_legal=legal)
+        found[name] = distances
     return found
 
 
-def evaluate(
-    selected: SelectedSlice,
-    outside: Mapping[str, float],
+def model_for(
+    item: CalibrationSlice,
+    outside: frozenset[str],
     predictor_of: Callable[[bool], FittedPredictor | None],
-) -> CalibratedPoint | Unanswered:
-    """Answer by the slice's model for the place of the query.
+) -> FittedPredictor | Unanswered:
+    """Return the slice's model for queries with the same inputs outside the domain.
 
     Parameters
     ----------
-    selected : SelectedSlice
-        The slice and the inputs.
-    outside : Mapping[str, float]
-        As `octaves_outside` gives it.
+    item : CalibrationSlice
+        The slice.
+    outside : frozenset of str
+        Names of those inputs.
     predictor_of : callable
         Returns the model inside (False) or beyond (True), ``None`` where there is none.
     """
-    predictor = _model(selected.slice, outside, predictor_of)
-    if isinstance(predictor, Unanswered):
-        return predictor
-    distance = max(outside.values(), default=0.0)
-    around = [] if outside or isinstance(predictor.evaluator, CurveEvaluator) else _around(selected)
-    columns = _columns(selected, around)
-    try:
-        # One call for the query and its neighbours: most of the cost is that of a call.
-        seconds, widths = predictor.predict_with_half_width(columns, octaves=np.array([distance]))
-    except UsageError as error:
-        return Unanswered(code=error.code, reason=error.message)
-    value, width = float(seconds[0]), float(widths[0])
-    if not (math.isfinite(value) and value > 0):
-        return Unanswered(code="no-value", reason="the model has no positive value there")
-    cliff = None
+    inside = predictor_of(False)
     if not outside:
-        cliff = _step(around, seconds, width) if around else _cliff(predictor, columns)
-    notes: tuple[str, ...] = ()
-    if cliff is not None:
-        width, note = cliff
-        notes = (note,)
-    elif outside and not math.isfinite(width):
-        notes = ("no interval: none is calibrated outside the domain",)
-    return CalibratedPoint(
-        predictor=predictor,
-        seconds=value,
-        half_width=width if math.isfinite(width) else None,
-        beyond=bool(outside),
-        octaves=distance,
-        notes=notes,
-    )
-
-
-def _model(
-    item: CalibrationSlice,
-    outside: Mapping[str, float],
-    predictor_of: Callable[[bool], FittedPredictor | None],
-) -> FittedPredictor | Unanswered:
-    if not outside:
-        inside = predictor_of(False)
         assert inside is not None
         return inside
     found = predictor_of(True)
     if found is not None:
         return found
-    inside = predictor_of(False)
     if inside is not None and item.inside.form in EXTENDING and _extends(inside, outside):
         return inside
     where = ", ".join(
-        f"{name} in {item.domain[name].minimum:g} to {item.domain[name].maximum:g}"
-        for name in outside
+        f"{name} in {limits.minimum:g} to {limits.maximum:g}"
+        for name, limits in item.domain.items()
+        if name in outside
     )
     return Unanswered(
         code="outside-domain", reason=f"the calibration holds for {where} and has no model beyond"
     )
 
 
-def _extends(predictor: FittedPredictor, outside: Mapping[str, float]) -> bool:
+def evaluate(
+    predictor: FittedPredictor,
+    item: CalibrationSlice,
+    inputs: Columns,
+    *,
+    beyond: bool,
+    distances: Floats,
+    looks_for_steps: bool = True,
+) -> CalibratedPoints:
+    """Answer queries by one model.
+
+    Parameters
+    ----------
+    predictor : FittedPredictor
+        As `model_for` gives it.
+    item : CalibrationSlice
+        Its slice.
+    inputs : Mapping[str, ndarray]
+        Every input of the slice, float64 ``(n,)``.
+    beyond : bool
+        Whether the queries lie outside the domain.
+    distances : ndarray of float64
+        How far, ``(n,)``.
+    looks_for_steps : bool
+        Whether to look for steps that change no number: those of trees, which are only told.
+
+    Raises
+    ------
+    UsageError
+        'missing-input' or 'unknown-term-of-features'.
+    """
+    count, neighbours = len(distances), None
+    if not beyond and _is_searched(predictor, looks_for_steps):
+        neighbours = neighbours_of(inputs, item.domain)
+        inputs = neighbours.columns
+    # One call for the queries and their neighbours: most of the cost of few is that of a call.
+    repeated = distances if neighbours is None else np.resize(distances, neighbours.count)
+    all_seconds, all_widths = predictor.predict_with_half_width(inputs, octaves=repeated)
+    seconds, widths = all_seconds[:count], all_widths[:count]
+    steps, over_jump = None, np.zeros(count, np.bool_)
+    if neighbours is not None:
+        steps = steps_around(neighbours, all_seconds, widths)
+        if not isinstance(predictor.evaluator, TreesEvaluator):
+            widths, over_jump = np.where(steps.found, steps.widths, widths), steps.found
+    elif not beyond:
+        widths, over_jump = _over_cliffs(predictor, inputs, widths)
+    return CalibratedPoints(
+        predictor=predictor,
+        beyond=beyond,
+        seconds=seconds,
+        half_widths=np.where(np.isfinite(widths), widths, np.nan),
+        over_jump=over_jump,
+        steps=steps,
+    )
+
+
+def _is_searched(predictor: FittedPredictor, looks_for_steps: bool) -> bool:
+    if isinstance(predictor.evaluator, TreesEvaluator):
+        # Their widths come from an error scale that knows such places: held-out intervals cover
+        # there as elsewhere (docs/adr/006), and a step is told without widening.
+        return looks_for_steps
+    return isinstance(predictor.evaluator, ProcessEvaluator)
+
+
+def _extends(predictor: FittedPredictor, outside: frozenset[str]) -> bool:
     """Whether the form reads every input that lies outside, itself or through its base."""
     evaluator = predictor.evaluator
     assert isinstance(evaluator, CurveEvaluator | ProcessEvaluator | TreesEvaluator)
     reads = evaluator.reads
     if reads.features:
         return False
-    return not reads.inputs or set(outside) <= set(reads.inputs)
+    return not reads.inputs or outside <= set(reads.inputs)
 
 
-def _cliff(
-    predictor: FittedPredictor,
-    columns: Mapping[str, NDArray[np.float64]],
-) -> tuple[float, str] | None:
-    """Return a half-width that covers both sides of a measured jump, and a note on it."""
+def _over_cliffs(
+    predictor: FittedPredictor, inputs: Columns, widths: Floats
+) -> tuple[Floats, Booleans]:
+    """Return half-widths that cover both sides of measured jumps, and where there are any."""
     evaluator = predictor.evaluator
+    nothing = np.zeros(len(widths), np.bool_)
     if not isinstance(evaluator, CurveEvaluator) or not isinstance(evaluator.curve, LogLogCurve):
-        return None
-    curve, complete = evaluator.curve, predictor.reader.complete(columns)
+        return widths, nothing
+    complete = predictor.reader.complete(inputs)
     jumps = evaluator.jumps(complete)
     assert jumps is not None
-    plain = float(evaluator.plain_widths(complete)[0])
-    is_known = math.isfinite(plain)
-    if not float(jumps.excess[0]) > (plain if is_known else _JUMP):
+    plain = np.broadcast_to(evaluator.plain_widths(complete), widths.shape)
+    is_known = np.isfinite(plain)
+    found = jumps.excess > np.where(is_known, plain, _JUMP)
+    covering = np.where(is_known, np.maximum(jumps.reach, plain), plain)
+    return np.where(found, covering, widths), found
+
+
+def jump_note(points: CalibratedPoints, inputs: Columns) -> str | None:
+    """Say which jump or step lies around the first query; None where there is none."""
+    if points.steps is not None:
+        return points.steps.note(0, is_covered=bool(points.over_jump[0]))
+    if not points.over_jump[0]:
         return None
-    upper = int(np.searchsorted(curve.sizes, float(evaluator.size(complete)[0])))
+    predictor, evaluator = points.predictor, points.predictor.evaluator
+    assert isinstance(evaluator, CurveEvaluator)
+    assert isinstance(evaluator.curve, LogLogCurve)
+    curve = evaluator.curve
+    size = float(evaluator.size(predictor.reader.complete(inputs))[0])
+    upper = int(np.searchsorted(curve.sizes, size))
     sizes, values = curve.sizes[upper - 1 : upper + 1], curve.values[upper - 1 : upper + 1]
-    note = (
+    is_known = bool(np.isfinite(points.half_widths[0]))
+    return (
         f"a jump lies between the measured sizes {sizes[0]:g} and {sizes[1]:g} "
         f"(factor {values[1] / values[0]:.3g}): "
         + ("the interval covers both sides" if is_known else "either side's value may hold")
     )
-    return max(float(jumps.reach[0]), plain) if is_known else plain, note
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two sizes of an input, below and above a query."""
-
-    name: str
-    low: float
-    high: float
-
-
-def _around(selected: SelectedSlice) -> list[_Pair]:
-    """Return a whole size below and above each input that can be varied inside the domain."""
-    found = []
-    for name, size in selected.inputs.items():
-        limits = selected.slice.domain[name]
-        low = max(math.floor(size / _AROUND), limits.minimum)
-        high = min(math.ceil(size * _AROUND), limits.maximum)
-        if 0 < low < high:
-            found.append(_Pair(name, low, high))
-    return found
-
-
-def _columns(selected: SelectedSlice, around: list[_Pair]) -> dict[str, NDArray[np.float64]]:
-    """Return the query, then each of its neighbours: one input of it differs."""
-    columns = {
-        name: np.repeat(value, 1 + 2 * len(around)) for name, value in selected.inputs.items()
-    }
-    for place, pair in enumerate(around):
-        columns[pair.name][1 + 2 * place : 3 + 2 * place] = pair.low, pair.high
-    return columns
-
-
-def _step(
-    around: list[_Pair], seconds: NDArray[np.float64], width: float
-) -> tuple[float, str] | None:
-    """Return a half-width that covers a step of the model close by, and a note on it.
-
-    A model of several inputs holds no measured sizes to compare. Its own answers at sizes an
-    eighth of an octave below and above stand for them, inside the domain and one input at a time:
-    tile, alignment and protocol edges between measured sizes may lie on either side of the query.
-    """
-    found = seconds[1:].reshape(len(around), 2)
-    if not math.isfinite(width) or not bool((np.isfinite(found) & (found > 0)).all()):
-        return None
-    rises = np.log(found[:, 1] / found[:, 0])
-    runs = np.array([math.log(pair.high / pair.low) for pair in around])
-    jumps = np.maximum(rises - runs, -rises)
-    place = int(jumps.argmax())
-    if not jumps[place] > width:
-        return None
-    covering = float(np.abs(np.log(found[place] / seconds[0])).max())
-    pair = around[place]
-    note = (
-        f"the model has a step of {pair.name} between {pair.low:g} and {pair.high:g} "
-        f"(factor {math.exp(rises[place]):.3g}): the interval covers both sides"
-    )
-    return max(covering, width), note

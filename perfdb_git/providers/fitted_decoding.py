@@ -68,6 +68,10 @@ class FittedPredictor:
         """
         return self.evaluator.seconds(self.reader.complete(columns))
 
+    def up_to_factor(self, columns: Columns) -> Seconds:
+        """Return latencies up to a positive finite factor, ``(n,)``; see `Evaluator`."""
+        return self.evaluator.up_to_factor(self.reader.complete(columns))
+
     def half_width(self, columns: Columns, *, octaves: Seconds | None = None) -> Seconds:
         """Return half-widths on the natural logarithm, ``(n,)``.
 

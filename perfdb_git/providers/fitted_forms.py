@@ -31,6 +31,12 @@ class Evaluator(Protocol):
     def with_half_width(self, columns: Columns) -> tuple[Seconds, Seconds]:
         """Return latencies and half-widths, NaN where there is no interval."""
 
+    def up_to_factor(self, columns: Columns) -> Seconds:
+        """Return latencies up to a positive finite factor, as cheaply as the form allows, ``(n,)``.
+
+        They tell where there is a positive latency, and nothing of how long it is.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreesEvaluator:
@@ -49,6 +55,12 @@ class TreesEvaluator:
         """Return latencies and half-widths; features and byte codes are computed once."""
         codes = self._codes(columns)
         return self._seconds(columns, codes), self._widths(columns, codes[0])
+
+    def up_to_factor(self, columns: Columns) -> Seconds:
+        """Return a base: the trees multiply it by the exponential of a bounded sum."""
+        bases = [self.reader.base(name, columns, self.reads) for name in self.reads.bases]
+        shape = np.broadcast_shapes(*(base.shape for base in bases))
+        return np.broadcast_to(np.min(np.stack(np.broadcast_arrays(*bases)), axis=0), shape)
 
     def _codes(self, columns: Columns) -> list[NDArray[np.uint8]]:
         described = self.reader.described(columns)
@@ -109,6 +121,10 @@ class CurveEvaluator:
         jumps = self.jumps(columns) if isinstance(self.interval, SizedWidths) else None
         return seconds, widths if jumps is None else jumps.widen(widths)
 
+    def up_to_factor(self, columns: Columns) -> Seconds:
+        """Return latencies."""
+        return self.seconds(columns)
+
     def plain_widths(self, columns: Columns) -> Seconds:
         """Return half-widths as if there were no jumps, ``(n,)``; NaN where none is known."""
         size = self.size(columns)
@@ -149,6 +165,10 @@ class ProcessEvaluator:
         table = self.table(columns)
         logs, deviation = self.process.predict_with_deviation(table)
         return self._seconds(columns, table, logs), np.asarray(self.interval.width * deviation)
+
+    def up_to_factor(self, columns: Columns) -> Seconds:
+        """Return latencies."""
+        return self.seconds(columns)
 
     def table(self, columns: Columns) -> Seconds:
         """Return what the process reads, ``(n, n_inputs)``."""

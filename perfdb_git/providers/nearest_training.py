@@ -1,55 +1,124 @@
-"""Distance from a query to the nearest record of the sets that a calibration was trained on."""
+"""Distance from queries to the nearest record of the sets that a calibration was trained on."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from perfdb_git.analysis.coordinate_join import CoordinateJoin
 from perfdb_git.model.calibration import Calibration, CalibrationSlice
 from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 
 if TYPE_CHECKING:
-    from perfdb_git.providers.evidence import BoolArray
+    from numpy.typing import NDArray
+    from scipy.spatial import cKDTree
+
+    from perfdb_git.providers.evidence import BoolArray, FloatArray
+
+    Columns: TypeAlias = Mapping[str, NDArray[Any]]
+
+_FEW = 16
+"""Queries that are answered sooner by looking at every record than by making a tree."""
 
 
-def nearest_training_octaves(
-    evidence: EvidenceReader,
-    calibration: Calibration,
-    item: CalibrationSlice,
-    inputs: Mapping[str, float],
-    is_zero_legal: Callable[[str], bool],
-) -> float | None:
-    """Return the largest |log2 ratio| to the nearest record with the slice's terms.
+class TrainingPoints:
+    """The records with the terms of a slice, by the logarithms of its inputs.
 
     The record sets are those that the slice names. Its held-out rows stand in them too and count:
     a query at one of them is answered by the record itself, and near one the distance can be
     smaller than that to the nearest record of the fit.
 
-    Returns
-    -------
-    float or None
-        ``None`` where the snapshot no longer has the records.
+    Parameters
+    ----------
+    evidence : EvidenceReader
+        Records of the snapshot.
+    calibration : Calibration
+        The revision.
+    item : CalibrationSlice
+        One slice of it.
+    is_zero_legal : callable
+        Tells for a dimension whether distances are those of 1 + value.
     """
-    least = math.inf
-    for record_set in _record_sets(evidence, calibration, item):
-        mask = _with_terms(record_set, {**calibration.terms, **item.terms})
-        if mask is None:
-            continue
-        worst = np.ones(record_set.row_count)
-        for name, value in inputs.items():
-            stated = record_set.header.context.get(name)
-            column = record_set.dimension(name)
-            recorded = np.asarray(stated if column is None else column, np.float64)
-            shift = 1.0 if is_zero_legal(name) else 0.0
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = (recorded + shift) / (value + shift)
-                worst = np.maximum(worst, np.maximum(ratio, 1 / ratio))
-        found = worst[mask & np.isfinite(worst)]
-        least = min(least, float(found.min(initial=math.inf)))
-    return math.log2(least) if math.isfinite(least) else None
+
+    def __init__(
+        self,
+        evidence: EvidenceReader,
+        calibration: Calibration,
+        item: CalibrationSlice,
+        is_zero_legal: Callable[[str], bool],
+    ) -> None:
+        self._shifts = {name: 1.0 if is_zero_legal(name) else 0.0 for name in calibration.inputs}
+        terms = {**calibration.terms, **item.terms}
+        found = [
+            np.column_stack(list(_inputs_of(record_set, calibration.inputs, mask).values()))
+            for record_set in _record_sets(evidence, calibration, item)
+            if (mask := _with_terms(record_set, terms)) is not None
+        ]
+        sizes = np.concatenate([np.empty((0, len(calibration.inputs))), *found])
+        logs = self._logs(sizes)
+        is_finite = np.isfinite(logs).all(axis=1)
+        self._sizes, self._points = sizes[is_finite], logs[is_finite]
+        self._search: tuple[CoordinateJoin, cKDTree] | None = None
+
+    def octaves(self, inputs: Columns) -> FloatArray:
+        """Return the largest difference of log2 to the nearest record, least over all records.
+
+        Parameters
+        ----------
+        inputs : Mapping[str, ndarray]
+            Every input, ``(n,)``.
+
+        Returns
+        -------
+        ndarray of float64
+            Shape ``(n,)``; NaN where the snapshot no longer has the records, and at a zero that
+            has no logarithm.
+        """
+        sizes = np.column_stack([inputs[name] for name in self._shifts])
+        asked = self._logs(sizes)
+        distances = np.full(len(asked), np.nan)
+        known = np.isfinite(asked).all(axis=1)
+        if len(self._points) and known.any():
+            distances[known] = self._nearest(sizes[known], asked[known])
+        return distances
+
+    def _nearest(self, sizes: FloatArray, asked: FloatArray) -> FloatArray:
+        if len(asked) <= _FEW:
+            differences = [np.abs(self._points - row).max(axis=1).min() for row in asked]
+            return np.array(differences)
+        if self._search is None:
+            from scipy.spatial import cKDTree
+
+            join = CoordinateJoin(list(self._sizes.T), len(self._sizes))
+            self._search = join, cKDTree(np.unique(self._points, axis=0))
+        join, tree = self._search
+        # A query at a record is found at once; the tree is for the others.
+        distances = np.zeros(len(asked))
+        between = join.cells(list(sizes.T), len(sizes)) < 0
+        if between.any():
+            # The maximum norm: differences are taken and compared as above, so that a tie changes
+            # nothing and the figures agree in every bit.
+            distances[between] = tree.query(asked[between], p=np.inf)[0]
+        return distances
+
+    def _logs(self, sizes: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shifts = np.array(list(self._shifts.values()))
+            return np.asarray(np.log2(sizes + shifts), np.float64)
+
+
+def _inputs_of(
+    record_set: RecordSetView, names: tuple[str, ...], mask: BoolArray
+) -> dict[str, FloatArray]:
+    found = {}
+    for name in names:
+        column = record_set.dimension(name)
+        # What the set does not know either becomes NaN.
+        stated = record_set.header.context.get(name) if column is None else column
+        found[name] = np.broadcast_to(np.asarray(stated, np.float64), mask.shape)[mask]
+    return found
 
 
 def _record_sets(

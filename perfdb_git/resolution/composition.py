@@ -21,6 +21,7 @@ from perfdb_git.resolution.resolver import CostResolver
 
 if TYPE_CHECKING:
     from perfdb_git.providers.calibration_models import CalibrationModels
+    from perfdb_git.providers.calibration_selection import CalibrationSelection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,36 +68,45 @@ class ResolverParts:
 
 def compose_resolver(parts: ResolverParts) -> CostResolver:
     """Return the resolver that answers from these parts."""
-    vocabulary, policy, records = parts.vocabulary, parts.policy, parts.remaining_records()
-    selection = ProfileSelection(parts.profiles, vocabulary, policy)
+    policy, records = parts.policy, parts.remaining_records()
+    selection = ProfileSelection(parts.profiles, parts.vocabulary, policy)
     providers: dict[Tier, CostProvider] = {
-        "recorded-measured": RecordedProvider(
-            records, vocabulary, policy, reports_near_misses=parts.near_misses
-        ),
-        "recorded-simulated": RecordedProvider(
-            records,
-            vocabulary,
-            policy,
-            kinds=("simulated",),
-            validations=parts.validations,
-            reports_near_misses=parts.near_misses,
-        ),
+        "recorded-measured": recorded_provider(parts, records, "recorded-measured"),
+        "recorded-simulated": recorded_provider(parts, records, "recorded-simulated"),
         "analytical": AnalyticalProvider(selection),
         "fallback": FallbackProvider(selection),
     }
     if policy.calibrations:
-        providers["calibrated"] = _calibrated(parts, records)
+        # Its parts are imported here: most resolutions need none of them.
+        from perfdb_git.providers.calibrated import CalibratedProvider
+
+        providers["calibrated"] = CalibratedProvider(calibration_selection(parts, records))
     return CostResolver(providers, policy, reference_time=parts.reference_time)
 
 
-def _calibrated(parts: ResolverParts, records: EvidenceReader) -> CostProvider:
-    # Its parts are imported here: most resolutions need none of them.
-    from perfdb_git.providers.calibrated import CalibratedProvider
+def calibration_selection(parts: ResolverParts, records: EvidenceReader) -> CalibrationSelection:
+    """Return the calibrations that the policy selects."""
+    from perfdb_git.providers.calibration_selection import CalibrationSelection
 
-    return CalibratedProvider(
+    return CalibrationSelection(
         parts.calibrations(),
         parts.vocabulary,
         parts.policy,
         evidence=records,
         excluded=parts.exclusion.calibrations if parts.exclusion else (),
+    )
+
+
+def recorded_provider(
+    parts: ResolverParts, records: EvidenceReader, tier: Tier
+) -> RecordedProvider:
+    """Return the provider of measured or of simulated records."""
+    is_simulated = tier == "recorded-simulated"
+    return RecordedProvider(
+        records,
+        parts.vocabulary,
+        parts.policy,
+        kinds=("simulated",) if is_simulated else ("measured", "profiled"),
+        validations=parts.validations if is_simulated else None,
+        reports_near_misses=parts.near_misses,
     )

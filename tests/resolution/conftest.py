@@ -126,3 +126,10 @@ PROTOCOL: dict[str, Any] = timed_protocol()
 def repository(tmp_path: Path) -> EvidenceRepository:
     (tmp_path / "repository").mkdir()
     return EvidenceRepository(tmp_path / "repository", tmp_path / "cache")
+
+
+@pytest.fixture(scope="session")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> DatabaseSnapshot:
+    """The evidence of this project itself, as it is committed."""
+    cache = tmp_path_factory.mktemp("shipped")
+    return PerformanceDatabase.open(PROJECT, cache_directory=cache).at("HEAD")

@@ -17,7 +17,7 @@ from perfdb_git.analysis.curves import LogLogCurve
 from perfdb_git.analysis.scale_offset import ScaleOffset
 from perfdb_git.formats.codec import encode
 from perfdb_git.model.calibration import DomainRange
-from perfdb_git.providers import analytical, calibrated, fallback, recorded
+from perfdb_git.providers import analytical, calibration_selection, fallback, recorded
 from perfdb_git.providers.fitted_models import (
     OneWidth,
     encode_curve,
@@ -158,12 +158,16 @@ def test_calibrated_answers_change_only_with_their_revision(repository: Any) -> 
         for m in (16, 100, 129, 4096, 10**5)
     }
     if os.environ.get("PERFDB_UPDATE_GOLDEN") == "1":
-        text = json.dumps({"revision": calibrated.REVISION, "answers": answers}, indent=1)
+        text = json.dumps(
+            {"revision": calibration_selection.REVISION, "answers": answers}, indent=1
+        )
         GOLDEN_CALIBRATED.write_text(text + "\n")
     golden = json.loads(GOLDEN_CALIBRATED.read_text())
     changed = [name for name in answers if not equal(answers[name], golden["answers"][name])]
     assert not changed, f"{changed} changed: raise REVISION of the provider, then update"
-    assert golden["revision"] == calibrated.REVISION, "REVISION was raised: update the golden file"
+    assert golden["revision"] == calibration_selection.REVISION, (
+        "REVISION was raised: update the golden file"
+    )
 
 
 def test_the_comparison_itself_sees_a_change() -> None:
