@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.codec import decode
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from perfdb_git.model.pipeline import Arrivals, Pipeline
     from perfdb_git.model.simulation import ResolvedService, TickName
     from perfdb_git.model.timing_profile import TimingProfile
+    from perfdb_git.operations.query_columns import Cells
     from perfdb_git.providers.calibration_models import CalibrationModels
+    from perfdb_git.resolution.answer_table import AnswerTable
+    from perfdb_git.resolution.batch_session import BatchSession
     from perfdb_git.simulation.documents import ReadDocument
     from perfdb_git.simulation.simulate import Simulation
     from perfdb_git.storage.timing_documents import TimingDocuments
@@ -235,6 +238,62 @@ class DatabaseSnapshot:
             # The index said something else than Git and has been made anew; Git's word stands.
             self._resolvers.clear()
             return self._resolve(asked, in_force, explain=explain)
+
+    def batch(
+        self,
+        *,
+        policy: PolicyInForce | str = DEFAULT_POLICY,
+        limits: EvidencePolicy | None = None,
+        metric: str = "latency",
+        alternative_values: bool = False,
+    ) -> BatchSession:
+        """Return what answers tables of questions, many at once.
+
+        Parameters
+        ----------
+        policy : PolicyInForce or str
+            The policy in force, or its name in the snapshot.
+        limits : EvidencePolicy or None
+            Limits of every question.
+        metric : str
+            The metric whose values are wanted.
+        alternative_values : bool
+            Whether to compute what the sources that lose would answer.
+        """
+        from perfdb_git.resolution.batch_composition import compose_batch_resolver
+        from perfdb_git.resolution.batch_session import BatchSession
+
+        in_force = policy if isinstance(policy, PolicyInForce) else self.policy(policy)
+        return BatchSession(
+            lambda: compose_batch_resolver(
+                self.parts(in_force.policy),
+                limits=limits or EvidencePolicy(),
+                metric=metric,
+                wants_values=alternative_values,
+            ),
+            self.vocabulary,
+            metric,
+        )
+
+    def resolve_table(
+        self, questions: Mapping[str, Cells | Scalar | None], **options: Any
+    ) -> AnswerTable:
+        """Answer a table of questions, each as `resolve` would by itself.
+
+        Parameters
+        ----------
+        questions : Mapping[str, sequence or scalar]
+            Cells by dimension, one a question; None and NaN state nothing, a scalar holds for all
+            questions. Terms may be typed by their aliases.
+        **options
+            As for `batch`, which keeps what it has learned for the next table.
+
+        Raises
+        ------
+        UsageError, InvalidInputError, RepositoryUnavailableError
+            As `BatchSession.table`.
+        """
+        return self.batch(**options).table(questions)
 
     def provider_revisions(self, policy: PolicyInForce) -> dict[str, str]:
         """Return the revision of every provider that a policy asks, by tier."""

@@ -67,6 +67,36 @@ def parse_pairs(pairs: Iterable[str], vocabulary: Vocabulary) -> dict[str, Scala
     return values
 
 
+def typed_dimension(
+    name: str, value: Scalar | None, vocabulary: Vocabulary
+) -> Mapping[str, Scalar | None]:
+    """Return what one cell of a table of questions states: text as typed, numbers as they are.
+
+    Parameters
+    ----------
+    name : str
+        Dimension that the cell's column is named after.
+    value : str, int, float or None
+        The cell.
+    vocabulary : Vocabulary
+        Dimensions, terms and aliases in force.
+
+    Returns
+    -------
+    Mapping[str, Scalar | None]
+        Canonical values by dimension; a shorthand states several.
+
+    Raises
+    ------
+    UsageError
+        An unknown dimension or term, or an illegal value.
+    """
+    if isinstance(value, str):
+        return _typed(name, value, vocabulary)
+    _checked_dimension(name, value, vocabulary)
+    return {name: value}
+
+
 def _typed(name: str, text: str, vocabulary: Vocabulary) -> Mapping[str, Scalar | None]:
     dimension = vocabulary.dimensions.get(name)
     if dimension is None:

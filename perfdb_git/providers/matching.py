@@ -90,14 +90,32 @@ class Matcher:
             The record sets of the series in question.
         """
         wanted = self.relevant(coordinates)
+        found = ((item, self._matching_rows(wanted, item)) for item in record_sets)
+        return self.match_of(
+            coordinates,
+            [(item, rows) for item, rows in found if rows is not None and len(rows)],
+        )
+
+    def match_of(
+        self,
+        coordinates: Mapping[str, Scalar],
+        found: Sequence[tuple[RecordSetView, np.ndarray]],
+    ) -> Match:
+        """Describe rows that agree with a query.
+
+        Parameters
+        ----------
+        coordinates : Mapping[str, Scalar]
+            Known dimensions of the query by flat name.
+        found : sequence of (RecordSetView, ndarray)
+            Record sets with the numbers of their rows that agree, at least one each.
+        """
+        wanted = self.relevant(coordinates)
         candidates = []
         open_values: dict[str, set[Scalar]] = {}
         knowing: dict[str, int] = {}
         unstated: set[str] = set()
-        for record_set in record_sets:
-            rows = self._matching_rows(wanted, record_set)
-            if rows is None or not len(rows):
-                continue
+        for record_set, rows in found:
             candidates.append(Candidate(record_set=record_set, rows=tuple(rows.tolist())))
             unstated |= _not_known(wanted, record_set, rows)
             for name, values in _open_values(wanted, record_set, rows).items():

@@ -100,7 +100,7 @@ def observe(header: RecordSetHeader, cells: Sequence[JsonValue], metric: str) ->
         samples=samples,
         count=count,
         variance=_summary_variance(found, count),
-        quantum=_quantum(header, metric),
+        quantum=quantum_of(header, metric),
     )
 
 
@@ -138,7 +138,8 @@ def _summary_variance(found: Mapping[str, JsonValue], count: int | None) -> floa
     return None
 
 
-def _quantum(header: RecordSetHeader, metric: str) -> float | None:
+def quantum_of(header: RecordSetHeader, metric: str) -> float | None:
+    """Return the timer's resolution in seconds, where the metric is a time and it is known."""
     resolution = header.protocol.timer_resolution
     if resolution is None or metric != "latency":
         return None

@@ -85,7 +85,7 @@ class RecordedProvider:
         self._asked: dict[SeriesKey, Sequence[RecordSetView]] = {}
         self._finders: dict[SeriesKey, RowFinder] = {}
         self._memo: tuple[CostQuery, Match] | None = None
-        self._answers: tuple[CostQuery, PooledRecords] | None = None
+        self._answers: tuple[Match, PooledRecords] | None = None
 
     @property
     def name(self) -> str:
@@ -115,6 +115,10 @@ class RecordedProvider:
                 self._miss_reason(query),
                 near=self._near_misses(query),
             )
+        return self.support_of(match)
+
+    def support_of(self, match: Match) -> CostSupport:
+        """Judge records that match a query; at least one does."""
         deciding = match.deciding
         if self._policy.matching.query_unknown == "refuse":
             deciding = dict(match.open_values)
@@ -127,13 +131,13 @@ class RecordedProvider:
                 missing=tuple(deciding),
                 near=(NearMiss(changes=deciding, distance_octaves=0, records=match.row_count),),
             )
-        return self._supports_values(query, match)
+        return self._supports_values(match)
 
-    def _supports_values(self, query: CostQuery, match: Match) -> CostSupport:
+    def _supports_values(self, match: Match) -> CostSupport:
         refusal = self._verdict(match).refusal
         if refusal is not None:
             return self._support("not-validated", f"{_matching(match)}, but {refusal}")
-        answer = self._answer(query)
+        answer = self._answer(match)
         if not answer.metrics:
             return self._support("no-value", "the matching records hold no value")
         if self._policy.protocol_unknown == "refuse" and answer.grade == "protocol-unknown":
@@ -156,7 +160,11 @@ class RecordedProvider:
         support = self.supports(query)
         if not support.answerable:
             raise NoEvidenceError(support.reason, code=support.code)
-        answer = self._answer(query)
+        return self.estimate_of(self._match(query), query)
+
+    def estimate_of(self, match: Match, query: CostQuery) -> CostEstimate:
+        """Pool records that `support_of` says can answer a query."""
+        answer = self._answer(match)
         extensions, extension_notes = answer.extensions()
         return CostEstimate(
             metrics={name: pooled.estimate for name, pooled in answer.metrics.items()},
@@ -200,7 +208,7 @@ class RecordedProvider:
         support = self.supports(query)
         steps.append(f"{support.code}: {support.reason}")
         if support.answerable:
-            for name, pooled in self._answer(query).metrics.items():
+            for name, pooled in self._answer(self._match(query)).metrics.items():
                 steps += [
                     f"{name}: session {session} has {center:.6g} {pooled.estimate.unit}"
                     for session, center in pooled.session_centers.items()
@@ -227,15 +235,18 @@ class RecordedProvider:
             near_misses=near,
         )
 
-    def _series(self, query: CostQuery) -> list[SeriesKey]:
-        device = query.deployment.device
+    def series(self, operation: str, device: str | None) -> list[SeriesKey]:
+        """Return the series that may answer; those of every device where it is left open."""
         return [
             key
             for key in self._evidence.series_keys()
             if key.kind in self._kinds
-            and key.operation == query.operation
+            and key.operation == operation
             and (device is None or key.device == device)
         ]
+
+    def _series(self, query: CostQuery) -> list[SeriesKey]:
+        return self.series(query.operation, query.deployment.device)
 
     def _record_sets(self, query: CostQuery) -> list[RecordSetView]:
         return [
@@ -277,14 +288,13 @@ class RecordedProvider:
             memo = self._memo = (query, match)
         return memo[1]
 
-    def _answer(self, query: CostQuery) -> PooledRecords:
+    def _answer(self, match: Match) -> PooledRecords:
         memo = self._answers
-        if memo is None or memo[0] is not query:
-            match = self._match(query)
+        if memo is None or memo[0] is not match:
             answer = pool_records(self._evidence, match, self._policy.interval.level)
             if self.method == "simulated":
                 answer = answer.only(self._verdict(match).responses)
-            memo = self._answers = (query, answer)
+            memo = self._answers = (match, answer)
         return memo[1]
 
     def _verdict(self, match: Match) -> SimulatorVerdict:

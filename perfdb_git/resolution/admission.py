@@ -74,17 +74,18 @@ class Admission:
     @property
     def freshness_limited(self) -> bool:
         """Whether any limit on age is in force."""
-        return math.isfinite(self._tightest("max_age_days"))
+        return math.isfinite(self.tightest("max_age_days"))
+
+    def tightest(self, name: str) -> float:
+        """Return the tighter of the policy's and the query's bound, infinite without any."""
+        bounds = (getattr(self.policy.limits, name), getattr(self.limits, name))
+        return min((bound for bound in bounds if bound is not None), default=math.inf)
 
     def _fallback_allowed(self) -> bool:
         return self.policy.fallback_allowed and self.limits.fallback_allowed is not False
 
-    def _tightest(self, name: str) -> float:
-        bounds = (getattr(self.policy.limits, name), getattr(self.limits, name))
-        return min((bound for bound in bounds if bound is not None), default=math.inf)
-
     def _age_fault(self, estimate: CostEstimate) -> Fault | None:
-        limit = self._tightest("max_age_days")
+        limit = self.tightest("max_age_days")
         if not math.isfinite(limit):
             return None
         age = self._age_days(estimate.provenance.measured_at)
@@ -100,7 +101,7 @@ class Admission:
         return (self.reference_time - earliest_instant(measured_at)) / _SECONDS_A_DAY
 
     def _uncertainty_fault(self, estimate: CostEstimate) -> Fault | None:
-        limit = self._tightest("max_relative_uncertainty")
+        limit = self.tightest("max_relative_uncertainty")
         if not math.isfinite(limit):
             return None
         for name, metric in estimate.metrics.items():
@@ -120,7 +121,7 @@ class Admission:
         return None
 
     def _distance_fault(self, estimate: CostEstimate) -> Fault | None:
-        limit = self._tightest("max_extrapolation_octaves")
+        limit = self.tightest("max_extrapolation_octaves")
         distance = estimate.validity.distance_octaves
         if estimate.validity.kind != "extrapolated" or distance is None or distance <= limit:
             return None

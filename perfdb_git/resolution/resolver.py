@@ -20,7 +20,7 @@ from perfdb_git.model.query import CostQuery
 from perfdb_git.providers.protocol import NOT_SELECTED, CostProvider
 from perfdb_git.resolution.admission import Admission, Fault
 
-_UNSELECTED = ("calibrated",)
+UNSELECTED = ("calibrated",)
 """Providers that exist even where the policy selects nothing for them."""
 
 
@@ -100,7 +100,7 @@ class CostResolver:
         """
         admission = self.admission(query)
         names = [provider.name for provider in self._providers.values()]
-        admission.check_names([*names, *_UNSELECTED])
+        admission.check_names([*names, *UNSELECTED])
         verdicts = {
             tier: self._verdict(provider, query, admission) for tier, provider in self._asked()
         }
