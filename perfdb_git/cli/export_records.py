@@ -47,7 +47,7 @@ def export_records(console: Console, choice: SnapshotChoice, options: ExportOpti
     with console.progress("indexing") as indexing, console.progress("exporting") as exporting:
         snapshot = choice.open(indexing)
         export = RecordExport(snapshot, _request(options, snapshot))
-        with _output(options.output) as stream:
+        with output_stream(options.output) as stream:
             writer = _writer(stream, export, options)
             export.write(writer, exporting)
             writer.close()
@@ -106,7 +106,8 @@ def _request(options: ExportOptions, snapshot: DatabaseSnapshot) -> ExportReques
 
 
 @contextmanager
-def _output(path: Path) -> Iterator[BinaryIO]:
+def output_stream(path: Path) -> Iterator[BinaryIO]:
+    """Give the stream of a file that takes the place of `path` once all is well, or of ``-``."""
     if path == STANDARD_OUTPUT:
         with readers_may_leave():
             yield sys.stdout.buffer

@@ -101,12 +101,15 @@ class Evidence:
             **variables,
         }
 
-    def perfdb(self, *arguments: str, at: Path | None = None, **variables: str) -> Result:
+    def perfdb(
+        self, *arguments: str, at: Path | None = None, stdin: str | None = None, **variables: str
+    ) -> Result:
         """Run the command in a process of its own."""
         done = subprocess.run(
             [sys.executable, "-m", "perfdb_git", *arguments],
             cwd=at or self.path,
             env=self.environment(**variables),
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=50,

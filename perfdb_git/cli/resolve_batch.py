@@ -1,0 +1,237 @@
+"""``perfdb resolve --queries``: many questions from a file, answered as a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias, get_args
+
+from perfdb_git.cli.console import Console
+from perfdb_git.cli.export_records import STANDARD_OUTPUT, output_stream
+from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
+from perfdb_git.cli.questions import Question
+from perfdb_git.database import DatabaseSnapshot, PolicyInForce
+from perfdb_git.errors import EXIT_FINE, UsageError
+from perfdb_git.exports.answer_rows import JsonLinesWriter, answer_block, answer_columns
+from perfdb_git.exports.arrow_files import ArrowWriter, require_pyarrow
+from perfdb_git.exports.columns import ExportColumn
+from perfdb_git.exports.csv_files import CsvWriter
+from perfdb_git.exports.export import RowWriter
+from perfdb_git.model.query import EvidencePolicy
+from perfdb_git.model.result import Message
+from perfdb_git.model.values import JsonValue
+from perfdb_git.operations.query_columns import canonical_columns
+from perfdb_git.operations.query_files import (
+    QueryFormat,
+    QuestionChunk,
+    query_format,
+    question_chunks,
+)
+from perfdb_git.reports.screen import Line
+from perfdb_git.reports.written_files import require_writable
+from perfdb_git.resolution.answer_table import AnswerTable
+from perfdb_git.resolution.batch_session import BatchSession
+
+AnswerFormat: TypeAlias = Literal["jsonl", "csv", "parquet", "arrow"]
+
+_BY_SUFFIX = {f".{form}": form for form in get_args(AnswerFormat)}
+_SHOWN_ERRORS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """What was typed."""
+
+    queries: Path
+    queries_format: QueryFormat | None
+    output: Path
+    output_format: AnswerFormat | None
+    kept: tuple[str, ...]
+    metric: str
+    alternative_values: bool
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What became of the questions."""
+
+    statuses: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, table: AnswerTable) -> None:
+        for status, count in table.statuses().items():
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        codes = table.texts["code"]
+        for row, reason in table.reasons.items():
+            code = str(table.words[int(codes[row])])
+            count, first = self.errors.get(code, (0, f"question {table.first + row}: {reason}"))
+            self.errors[code] = count + 1, first
+
+    @property
+    def total(self) -> int:
+        return sum(self.statuses.values())
+
+    def messages(self) -> list[Message]:
+        """Say which faults there were, each with an example."""
+        shown = list(self.errors.items())[:_SHOWN_ERRORS]
+        return [
+            Message(level="warning", code=code, text=f"{count} x {code}, such as {example}")
+            for code, (count, example) in shown
+        ]
+
+
+def resolve_batch(
+    console: Console, choice: SnapshotChoice, question: Question, options: BatchOptions
+) -> int:
+    """Read the questions in chunks, answer each chunk, and write the answers."""
+    # Its data are not those of one question, which the schema of results knows by the command.
+    console.command = "resolve --queries"
+    form = _answer_format(options)
+    _require_possible(console, options, question, form)
+    tally = _Tally()
+    is_whole = False
+    with console.progress("indexing") as indexing:
+        snapshot = choice.open(indexing)
+        policy = question.policy(snapshot)
+        session = snapshot.batch(
+            policy=policy,
+            limits=EvidencePolicy(**question.limits),
+            metric=options.metric,
+            alternative_values=options.alternative_values,
+        )
+        columns = answer_columns(
+            policy.policy.tiers,
+            alternative_values=options.alternative_values,
+            kept=options.kept,
+        )
+        metadata = _metadata(snapshot, policy)
+        with output_stream(options.output) as stream:
+            writer = _writer(stream, columns, metadata, form)
+            for chunk in _chunks(options):
+                _write_answers(session, snapshot, chunk, columns, writer, tally)
+            writer.close()
+            is_whole = True
+    if not is_whole:
+        return EXIT_FINE  # Who read standard output has seen enough.
+    messages = (*snapshot_messages(snapshot), *tally.messages())
+    statuses: dict[str, JsonValue] = {**tally.statuses}
+    if options.output == STANDARD_OUTPUT:
+        console.remark([*messages, Message(level="note", code="answers", text=_summary(tally))])
+        return EXIT_FINE
+    return console.answer(
+        data={**metadata, "questions": tally.total, "statuses": statuses},
+        lines=[Line(f"{options.output}: {_summary(tally)}")],
+        messages=messages,
+    )
+
+
+def _write_answers(
+    session: BatchSession,
+    snapshot: DatabaseSnapshot,
+    chunk: QuestionChunk,
+    columns: list[ExportColumn],
+    writer: RowWriter,
+    tally: _Tally,
+) -> None:
+    asked = canonical_columns(
+        chunk.columns, snapshot.vocabulary, count=chunk.count, faults=chunk.faults
+    )
+    table = session.table(asked, first=tally.total)
+    tally.add(table)
+    writer.write(answer_block(table, columns, commit=snapshot.commit, kept=chunk.kept))
+
+
+def _chunks(options: BatchOptions) -> Iterator[QuestionChunk]:
+    with _questions(options) as (stream, form):
+        yield from question_chunks(stream, form, document=str(options.queries), kept=options.kept)
+
+
+@contextmanager
+def _questions(options: BatchOptions) -> Iterator[tuple[BinaryIO, QueryFormat]]:
+    if options.queries == STANDARD_OUTPUT:
+        yield sys.stdin.buffer, options.queries_format or "jsonl"
+        return
+    form = options.queries_format or query_format(options.queries)
+    with options.queries.open("rb") as stream:
+        yield stream, form
+
+
+def _answer_format(options: BatchOptions) -> AnswerFormat:
+    if options.output_format is not None or options.output == STANDARD_OUTPUT:
+        return options.output_format or "jsonl"
+    form: AnswerFormat | None = _BY_SUFFIX.get(options.output.suffix.lower())
+    if form is None:
+        raise UsageError(
+            f"{options.output}: answers are written to {', '.join(_BY_SUFFIX)} files",
+            code="unknown-format",
+            remedy="name the format with --output-format",
+        )
+    return form
+
+
+def _require_possible(
+    console: Console, options: BatchOptions, question: Question, form: AnswerFormat
+) -> None:
+    """Refuse what could not be answered or written before anything is read."""
+    if question.pairs or question.query_file is not None:
+        raise UsageError(
+            "--queries excludes KEY=VALUE and --query",
+            code="conflicting-options",
+            remedy="give what all questions share in a column of the file",
+        )
+    if options.queries != STANDARD_OUTPUT:
+        _ = options.queries_format or query_format(options.queries)
+    elif options.queries_format == "parquet":
+        raise UsageError(
+            "a Parquet file cannot be read from standard input",
+            code="not-seekable",
+            remedy="name a file",
+        )
+    if form in ("parquet", "arrow"):
+        require_pyarrow(parquet=form == "parquet")
+    if options.output != STANDARD_OUTPUT:
+        require_writable(options.output)
+        return
+    if console.json:
+        raise UsageError(
+            "with --json the summary goes to standard output, and so would the answers",
+            code="conflicting-options",
+            remedy="write the answers to a file with --output",
+        )
+    if form in ("parquet", "arrow") and sys.stdout.isatty():
+        raise UsageError(
+            f"{form} files are not for a terminal",
+            code="binary-to-terminal",
+            remedy="write to a file with --output",
+        )
+
+
+def _writer(
+    stream: BinaryIO,
+    columns: list[ExportColumn],
+    metadata: dict[str, JsonValue],
+    form: AnswerFormat,
+) -> RowWriter:
+    if form == "jsonl":
+        return JsonLinesWriter(stream, columns)
+    if form == "csv":
+        return CsvWriter(stream, columns)
+    return ArrowWriter(stream, columns, metadata, parquet=form == "parquet")
+
+
+def _metadata(snapshot: DatabaseSnapshot, policy: PolicyInForce) -> dict[str, JsonValue]:
+    reference = policy.reference
+    return {
+        "commit": snapshot.commit,
+        "policy": reference.name,
+        "policy_digest": reference.digest,
+        "policy_origin": reference.origin,
+    }
+
+
+def _summary(tally: _Tally) -> str:
+    parts = [f"{count:,} {status}" for status, count in sorted(tally.statuses.items())]
+    return f"{tally.total:,} questions: {', '.join(parts) or 'none'}"
