@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfdb_git.errors import UsageError
-from perfdb_git.formats.codec import decode
-from perfdb_git.formats.digests import sha256_hex
+from perfdb_git.formats.codec import decode, encode
+from perfdb_git.formats.digests import canonical_digest, sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.exclusion import EVIDENCE_EXCLUDED, Exclusion
-from perfdb_git.model.policy import Policy
+from perfdb_git.model.policy import POLICY_SCHEMA, Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
 from perfdb_git.model.values import JsonValue, Scalar
@@ -137,6 +137,16 @@ class PolicyInForce:
 
     policy: Policy
     reference: PolicyReference
+
+    def accepting_throttled(self) -> PolicyInForce:
+        """Return the policy with throttled records admitted; answers under it are marked."""
+        policy = replace(self.policy, schema=POLICY_SCHEMA, throttled="accept")
+        if policy.refuses_throttled == self.policy.refuses_throttled:
+            return self
+        reference = replace(
+            self.reference, digest=canonical_digest(encode(policy)), origin="external-policy"
+        )
+        return PolicyInForce(policy=policy, reference=reference)
 
 
 class DatabaseSnapshot:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +28,17 @@ CLOCK_DROP = 0.02
 """Clocks move by a step of 15 MHz (1 %) without any throttling."""
 
 _CLOCK_BAND = 0.005
-_IDLE_REASONS = frozenset(
-    {"", "0", "none", "not active", "gpu_idle", "idle", "applications_clocks_setting"}
+_NO_LIMITS = frozenset(
+    {
+        *("", "none", "n/a", "notactive", "inactive", "false", "no", "unknown", "notsupported"),
+        *("idle", "gpuidle", "applicationsclockssetting", "displayclocksetting"),
+        "displayclockssetting",
+    }
 )
+_NO_LIMIT_BITS = 0x1 | 0x2 | 0x100
+"""Of the driver's mask: idle, application clocks, display clocks."""
+
+_REASON_PREFIX = re.compile(r"(nvml)?clocks?(throttle|event)reasons?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +216,7 @@ def throttling(
     Throttling or None
         ``None`` where the clock fell by no more than `CLOCK_DROP` and no reason was stated.
     """
-    stated = [place for place, reason in enumerate(reasons or ()) if _throttles(reason)]
+    stated = [place for place, reason in enumerate(reasons or ()) if is_clock_limit(reason)]
     fallen = _fallen(clocks or ())
     if not stated and not fallen:
         return None
@@ -218,11 +227,23 @@ def throttling(
     )
 
 
-def _throttles(reason: str) -> bool:
-    text = reason.strip().lower()
-    if text.startswith("0x"):
-        return text.strip("0x") != ""
-    return text not in _IDLE_REASONS
+def is_clock_limit(reason: str) -> bool:
+    """Return whether a driver's reason says that the clock was held down.
+
+    Parameters
+    ----------
+    reason : str
+        A name such as ``sw_power_cap``, several of them, or the driver's mask of bits. An idle
+        device and clocks that somebody set are no limit.
+    """
+    return any(_limits_the_clock(part) for part in re.split(r"[|,;+&]", reason))
+
+
+def _limits_the_clock(part: str) -> bool:
+    text = re.sub(r"[\s_.\[\]-]", "", part.lower())
+    if re.fullmatch(r"0x[0-9a-f]+|[0-9]+", text):
+        return int(text, 0 if text.startswith("0x") else 10) & ~_NO_LIMIT_BITS != 0
+    return _REASON_PREFIX.sub("", text) not in _NO_LIMITS
 
 
 def _fallen(clocks: Sequence[float]) -> list[int]:
@@ -258,7 +279,7 @@ class SampleFlags:
         """Return each flag for people; ``unit`` is that of the samples."""
         found = []
         if self.throttling is not None:
-            found.append(_throttling_text(self.throttling, clock_unit))
+            found.append(throttling_text(self.throttling, clock_unit))
         if self.modes is not None:
             found.append(modes_text(self.modes, "samples", unit))
         if self.trend is not None:
@@ -283,7 +304,8 @@ def modes_text(found: Modes, noun: str, unit: str) -> str:
     )
 
 
-def _throttling_text(found: Throttling, unit: str) -> str:
+def throttling_text(found: Throttling, unit: str) -> str:
+    """Describe a clock that fell for people; ``unit`` is that of the clock."""
     text = f"throttled from sample {found.first} on"
     if found.highest_clock is None or found.lowest_clock is None:
         return text

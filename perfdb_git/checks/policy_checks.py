@@ -16,7 +16,7 @@ from perfdb_git.checks.terms import (
 )
 from perfdb_git.database import DEFAULT_POLICY
 from perfdb_git.model.findings import Finding
-from perfdb_git.model.policy import Policy
+from perfdb_git.model.policy import CalibrationChoice, ExtrapolationLimit, Policy
 from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
@@ -126,30 +126,42 @@ def _calibrations(
 
 def _names(document: CheckedDocument, policy: Policy, vocabulary: Vocabulary) -> Iterator[Finding]:
     matching = policy.matching
-    for key, names in (("material", matching.material), ("immaterial", matching.immaterial)):
+    named: list[tuple[tuple[str | int, ...], tuple[str, ...]]] = [
+        (("matching", "material"), matching.material),
+        (("matching", "immaterial"), matching.immaterial),
+        *(
+            (("limits", "extrapolation", place, "dimensions"), item.dimensions)
+            for place, item in enumerate(policy.limits.extrapolation)
+        ),
+    ]
+    for place, names in named:
         for number, name in enumerate(names):
-            where = pointer("matching", key, number)
+            where = pointer(*place, number)
             if name not in vocabulary.dimensions:
                 yield UNKNOWN_DIMENSION.broken(
                     document.path,
                     f"unknown dimension {name!r}{hint(name, vocabulary.dimensions)}",
                     pointer=where,
                 )
-            elif key == "immaterial" and name in matching.material:
+            elif place[-1] == "immaterial" and name in matching.material:
                 yield CONTRADICTION.broken(document.path, f"{name} is in both lists", pointer=where)
-    for number, choice in enumerate(policy.calibrations):
+    chosen: list[tuple[tuple[str | int, ...], CalibrationChoice | ExtrapolationLimit]] = [
+        *((("calibrations", place), item) for place, item in enumerate(policy.calibrations)),
+        *(
+            (("limits", "extrapolation", place), item)
+            for place, item in enumerate(policy.limits.extrapolation)
+        ),
+    ]
+    for path, choice in chosen:
         if choice.operation not in vocabulary.operations:
             yield UNKNOWN_OPERATION.broken(
                 document.path,
                 f"unknown operation {choice.operation!r}",
-                pointer=pointer("calibrations", number, "operation"),
+                pointer=pointer(*path, "operation"),
             )
     devices = [
         *((name, pointer("system_profiles", name)) for name in policy.system_profiles),
-        *(
-            (choice.device, pointer("calibrations", number, "device"))
-            for number, choice in enumerate(policy.calibrations)
-        ),
+        *((choice.device, pointer(*path, "device")) for path, choice in chosen),
     ]
     dimension = vocabulary.dimensions.get("device")
     for device, where in devices:

@@ -150,8 +150,8 @@ def log_series(
 
 
 def _require_selection(question: Question) -> None:
-    policies = question.policy_name or question.policy_file
-    if question.query_file is not None or policies is not None or question.limits:
+    policies = question.policy_name or question.policy_file or question.accept_throttled
+    if question.query_file is not None or policies or question.limits:
         raise UsageError(
             "a series is of records, and no answer to a question: it has no query document, "
             "policy or limits",

@@ -32,6 +32,7 @@ class Question:
     query_file: Path | None
     policy_name: str | None
     policy_file: Path | None
+    accept_throttled: bool
     limits: dict[str, Any]
 
     def query(self, snapshot: DatabaseSnapshot) -> CostQuery:
@@ -52,8 +53,10 @@ class Question:
     def policy(self, snapshot: DatabaseSnapshot) -> PolicyInForce:
         """Return the policy that the question is asked under."""
         if self.policy_file is None:
-            return snapshot.policy(self.policy_name or DEFAULT_POLICY)
-        return snapshot.policy_from_file(self.policy_file)
+            policy = snapshot.policy(self.policy_name or DEFAULT_POLICY)
+        else:
+            policy = snapshot.policy_from_file(self.policy_file)
+        return policy.accepting_throttled() if self.accept_throttled else policy
 
 
 def question_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -76,10 +79,15 @@ def question_options(command: Callable[..., R]) -> Callable[..., R]:
         metavar="FILE",
         help="Resolver policy from outside the snapshot; the answer is marked.",
     )
+    @click.option(
+        "--accept-throttled",
+        is_flag=True,
+        help="Admit records taken under a lowered clock; the answer is marked.",
+    )
     @_limit_options
     @functools.wraps(command)
     def with_question(*arguments: object, **given: Any) -> R:
-        names = ("pairs", "query_file", "policy_name", "policy_file")
+        names = ("pairs", "query_file", "policy_name", "policy_file", "accept_throttled")
         stated = {name: given.pop(name) for name in names}
         question = Question(**stated, limits=_limits(given))
         if question.query_file is not None and question.pairs:

@@ -15,28 +15,26 @@ from perfdb_git.comparison.selections import Choice, RecordChoice, Selection
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.model.records import RecordSetHeader, record_id
-from perfdb_git.model.values import JsonValue, Scalar
-from perfdb_git.operations.units import UNITS
+from perfdb_git.model.values import Scalar
+from perfdb_git.providers.held_clocks import ClockLog, clock_log
 from perfdb_git.providers.observations import Observation, metric_names, observe, si_unit
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
 Progress = Callable[[int, int, str], None]
-
-CLOCK_UNIT = "Hz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """One record's samples or summary of one metric.
 
-    ``clocks`` are the clock's samples of the same row, one for each sample, where they were
-    recorded. ``across`` are the record's values of what may differ between the sides.
+    ``clock`` is what the record states of the clock, ``across`` are its values of what may differ
+    between the sides.
     """
 
     record: str
     header: RecordSetHeader
     observation: Observation
-    clocks: tuple[float, ...] | None
+    clock: ClockLog
     across: Mapping[str, Scalar]
 
 
@@ -235,7 +233,7 @@ def _read_record_set(
                 record=record_id(view.sha256, number),
                 header=header,
                 observation=observation,
-                clocks=_clocks(header, cells, len(observation.samples)),
+                clock=clock_log(view.sha256, number, header, cells),
                 across=across,
             )
             groups.setdefault(key, Group()).members.append(member)
@@ -248,20 +246,3 @@ def row_fits(context: Mapping[str, Scalar], reading: Reading) -> bool:
         for selection in _selections(reading)
         for name, value in selection.dimensions.items()
     )
-
-
-def _clocks(
-    header: RecordSetHeader, cells: tuple[JsonValue, ...], count: int
-) -> tuple[float, ...] | None:
-    """Return the clock of each of the row's samples, where the row has exactly as many."""
-    for column, cell in zip(header.columns, cells, strict=True):
-        if (
-            column.role == "metric"
-            and column.statistic == "sample"
-            and column.unit is not None
-            and UNITS[column.unit].si == CLOCK_UNIT
-            and isinstance(cell, list)
-            and len(cell) == count > 1
-        ):
-            return tuple(UNITS[column.unit].to_si(value) for value in cell)
-    return None

@@ -9,11 +9,12 @@ from perfdb_git.analysis.order_statistics import median_interval
 from perfdb_git.analysis.sample_flags import modes, modes_text, outliers, sample_flags
 from perfdb_git.comparison.contexts import ContextKey
 from perfdb_git.comparison.contrasts import Contrast, contrast
-from perfdb_git.comparison.groups import CLOCK_UNIT, Group, Member
+from perfdb_git.comparison.groups import Group, Member
 from perfdb_git.comparison.results import ComparedGroup, ComparedPair, Ratio
 from perfdb_git.comparison.rules import Rules
 from perfdb_git.comparison.verdicts import Judgement, judge
 from perfdb_git.operations.directions import Direction, direction_of
+from perfdb_git.providers.held_clocks import held_clocks
 from perfdb_git.providers.observations import Pooled, pool
 
 _SHOWN_RECORDS = 3
@@ -202,12 +203,12 @@ def _widened(found: Contrast, groups: Sequence[Group], pooled: Sequence[Pooled])
 
 
 def throttled(members: Iterable[Member]) -> bool:
-    """Return whether any record was sampled under a clock that fell, as far as it has one."""
-    return any(
-        sample_flags(item.observation.samples, clocks=item.clocks).throttling is not None
-        for item in members
-        if item.clocks is not None
-    )
+    """Return whether any record says that its clock was held down."""
+    return any(held is not None for held in _held(members))
+
+
+def _held(members: Iterable[Member]) -> list[str | None]:
+    return held_clocks([(item.header, item.clock) for item in members])
 
 
 def _flags(
@@ -232,12 +233,13 @@ def _flags(
             yield modes_text(two, f"{sample_unit}s", unit)
         elif count:
             yield f"{count} outlier{'s' if count > 1 else ''} among the {sample_unit}s, kept"
+    yield from dict.fromkeys(held for held in _held(group.members) if held is not None)
     flagged = 0
     for member in group.members:
         samples = member.observation.samples
         if len(samples) < 2:
             continue
-        texts = sample_flags(samples, clocks=member.clocks).texts(unit, CLOCK_UNIT)
+        texts = sample_flags(samples).texts(unit)
         flagged += bool(texts)
         if flagged <= _SHOWN_RECORDS:
             head = f"{_short(member.record)}: " if len(group.members) > 1 else ""

@@ -75,7 +75,8 @@ class ImportedFile:
     """What became of one file: its rows, and the records they made.
 
     ``known`` counts records that the repository held already; ``absent`` names operations of
-    the mapping whose columns the file does not have.
+    the mapping whose columns the file does not have; ``throttled`` says of which record sets the
+    clock was held down.
     """
 
     file: str
@@ -85,6 +86,7 @@ class ImportedFile:
     bad_rows: tuple[BadRow, ...]
     conflicts: tuple[LabelConflict, ...]
     absent: tuple[str, ...]
+    throttled: tuple[str, ...] = ()
 
     @property
     def records(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from perfdb_git.analysis.sample_flags import (
@@ -12,7 +12,9 @@ from perfdb_git.analysis.sample_flags import (
     modified_z_scores,
     sample_flags,
 )
+from perfdb_git.importers.record_sets import NewRecordSet
 from perfdb_git.importers.tool_results import MetricColumn, Point, Remark, ToolResult
+from perfdb_git.providers.held_clocks import held_clocks_of_set
 
 
 def time_remarks(result: ToolResult) -> list[Remark]:
@@ -41,6 +43,15 @@ def sample_remarks(points: Sequence[Point]) -> list[Remark]:
                     for text in flags.texts(column.unit)
                 ]
     return remarks
+
+
+def clock_texts(record_sets: Iterable[NewRecordSet]) -> tuple[str, ...]:
+    """Say of which record sets the device held its clock down, and how that is known."""
+    return tuple(
+        f"{item.header.operation}: {text}; all records are kept"
+        for item in record_sets
+        for text in held_clocks_of_set(item.sha256, item.header, item.rows)
+    )
 
 
 def _process_remarks(points: Sequence[Point]) -> list[Remark]:

@@ -29,6 +29,7 @@ from perfdb_git.importers.requests import (
     ImportRequest,
     imported_set,
 )
+from perfdb_git.importers.sample_remarks import clock_texts
 from perfdb_git.importers.saving import save_files
 from perfdb_git.importers.source_files import file_bytes, git_blob, source_names, whole_path
 from perfdb_git.importers.tables import read_table
@@ -226,6 +227,7 @@ class _Import:
             bad_rows=extraction.bad_rows,
             conflicts=built.conflicts,
             absent=extraction.absent,
+            throttled=clock_texts(built.record_sets),
         )
         return file, built.record_sets
 

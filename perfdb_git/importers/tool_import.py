@@ -14,7 +14,7 @@ from perfdb_git.importers.completed_points import PointCompleter
 from perfdb_git.importers.record_sets import BuiltSets, NewRecordSet, SourceFile
 from perfdb_git.importers.repository_rows import RepositoryRows
 from perfdb_git.importers.requests import ImportedSet, imported_set
-from perfdb_git.importers.sample_remarks import sample_remarks, time_remarks
+from perfdb_git.importers.sample_remarks import clock_texts, sample_remarks, time_remarks
 from perfdb_git.importers.saving import save_files
 from perfdb_git.importers.source_files import file_bytes, git_blob, source_names
 from perfdb_git.importers.source_text import SourceText
@@ -220,7 +220,12 @@ class _Run:
             known=built.known,
             redactions=redactor.count,
             skipped=(*result.skipped, *result.bad_rows),
-            remarks=(*result.remarks, *time_remarks(result), *sample_remarks(points)),
+            remarks=(
+                *result.remarks,
+                *time_remarks(result),
+                *sample_remarks(points),
+                *(Remark(code="throttled", text=text) for text in clock_texts(built.record_sets)),
+            ),
         )
         return file, built.record_sets
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -11,6 +11,9 @@ from perfdb_git.model.estimate import Method
 Tier: TypeAlias = Literal[
     "recorded-measured", "recorded-simulated", "calibrated", "analytical", "fallback"
 ]
+
+POLICY_SCHEMA = "perfdb/policy/v2"
+_NO_WORD_ON_CLOCKS = "perfdb/policy/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +47,29 @@ class IntervalRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExtrapolationLimit:
+    """How far beyond the evidence one operation on one device is answered.
+
+    It holds where no dimension but those named lies outside what was measured.
+    """
+
+    operation: str
+    device: str
+    dimensions: tuple[str, ...]
+    max_octaves: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds that an answer must keep; ``None`` is no bound."""
+    """Bounds that an answer must keep; ``None`` is no bound.
+
+    An entry of ``extrapolation`` takes the place of ``max_extrapolation_octaves`` where it holds.
+    """
 
     max_age_days: float | None = None
     max_relative_uncertainty: float | None = None
     max_extrapolation_octaves: float | None = None
+    extrapolation: tuple[ExtrapolationLimit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +84,11 @@ class CalibrationChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """One resolver policy; adding a calibration or profile here is the act of promotion."""
+    """One resolver policy; adding a calibration or profile here is the act of promotion.
+
+    ``throttled`` says whether records that were taken under a clock that the device held down may
+    answer.
+    """
 
     schema: str
     name: str
@@ -76,7 +100,31 @@ class Policy:
     on_ambiguity: Literal["stop", "next-tier"]
     protocol_unknown: Literal["accept", "refuse"]
     fallback_allowed: bool
+    throttled: Literal["accept", "refuse"] = "refuse"
     limits: Limits = field(default_factory=Limits)
     methods: tuple[Method, ...] | None = None
     calibrations: tuple[CalibrationChoice, ...] = ()
     system_profiles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def refuses_throttled(self) -> bool:
+        """Whether throttled records may not answer; version 1 cannot state it and admits them."""
+        return self.schema != _NO_WORD_ON_CLOCKS and self.throttled == "refuse"
+
+    def extrapolation_limit(
+        self, operation: str, device: str | None, outside: Collection[str]
+    ) -> float | None:
+        """Return how many octaves beyond the evidence are answered; ``None`` is no limit.
+
+        Parameters
+        ----------
+        operation, device : str
+            What is asked for.
+        outside : collection of str
+            Dimensions that lie outside what was measured; none where the query lies in a gap.
+        """
+        for item in self.limits.extrapolation:
+            of_query = (item.operation, item.device) == (operation, device)
+            if of_query and outside and set(outside) <= set(item.dimensions):
+                return item.max_octaves
+        return self.limits.max_extrapolation_octaves

@@ -10,6 +10,7 @@ from perfdb_git.model.query import CostQuery
 from perfdb_git.model.records import RecordSetHeader, VerifiedRow, record_id
 from perfdb_git.model.values import JsonValue
 from perfdb_git.providers.evidence import EvidenceReader
+from perfdb_git.providers.held_clocks import clock_log, held_clocks
 from perfdb_git.providers.matching import Match
 from perfdb_git.providers.observations import (
     Observation,
@@ -21,6 +22,29 @@ from perfdb_git.providers.observations import (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledRecords:
+    """The matching records that were taken under a held-down clock.
+
+    ``reasons`` are texts, each once; ``refused`` says whether the records were left out.
+    """
+
+    count: int = 0
+    reasons: tuple[str, ...] = ()
+    refused: bool = False
+
+    def text(self) -> str:
+        """Say how many there are, and how that is known."""
+        records = "1 record" if self.count == 1 else f"{self.count} records"
+        return f"{records} whose clock was held down ({'; '.join(self.reasons)})"
+
+    def notes(self) -> tuple[str, ...]:
+        """Say what became of them, where there are any."""
+        if not self.count:
+            return ()
+        return (f"{self.text()}: {'left aside' if self.refused else 'answers all the same'}",)
+
+
 @dataclass(frozen=True, slots=True)
 class PooledRecords:
     """The matching records with their headers, and each metric pooled over them."""
@@ -28,6 +52,7 @@ class PooledRecords:
     match: Match
     rows: tuple[tuple[RecordSetHeader, VerifiedRow], ...]
     metrics: Mapping[str, Pooled]
+    throttled: ThrottledRecords
 
     def only(self, names: Collection[str]) -> PooledRecords:
         """Return the same records with some of their metrics."""
@@ -116,7 +141,9 @@ class PooledRecords:
         return shared, notes
 
 
-def pool_records(evidence: EvidenceReader, match: Match, level: float) -> PooledRecords:
+def pool_records(
+    evidence: EvidenceReader, match: Match, level: float, *, refuse_throttled: bool
+) -> PooledRecords:
     """Re-read the matching rows from their Git objects and pool each metric.
 
     Parameters
@@ -127,12 +154,15 @@ def pool_records(evidence: EvidenceReader, match: Match, level: float) -> Pooled
         At least one candidate.
     level : float
         Coverage asked of the intervals, in (0, 1).
+    refuse_throttled : bool
+        Whether records taken under a held-down clock are left out; nothing may be left then.
     """
     rows = [
         (candidate.record_set.header, row)
         for candidate in match.candidates
         for row in evidence.verified_rows(candidate.record_set, candidate.rows)
     ]
+    rows, throttled = _without_throttled(rows, refuse=refuse_throttled)
     found: dict[str, list[Observation]] = {}
     units: dict[str, str] = {}
     for header, row in rows:
@@ -144,7 +174,22 @@ def pool_records(evidence: EvidenceReader, match: Match, level: float) -> Pooled
     metrics = {
         name: pool(observations, units[name], level) for name, observations in sorted(found.items())
     }
-    return PooledRecords(match, tuple(rows), metrics)
+    return PooledRecords(match, tuple(rows), metrics, throttled)
+
+
+def _without_throttled(
+    rows: list[tuple[RecordSetHeader, VerifiedRow]], *, refuse: bool
+) -> tuple[list[tuple[RecordSetHeader, VerifiedRow]], ThrottledRecords]:
+    held = held_clocks(
+        [(header, clock_log(row.record_set, row.row, header, row.cells)) for header, row in rows]
+    )
+    reasons = [reason for reason in held if reason is not None]
+    throttled = ThrottledRecords(
+        count=len(reasons), reasons=tuple(dict.fromkeys(reasons)), refused=refuse
+    )
+    if not refuse or not reasons:
+        return rows, throttled
+    return [row for row, reason in zip(rows, held, strict=True) if reason is None], throttled
 
 
 def _spread(pooled: Pooled) -> str:

@@ -138,6 +138,12 @@ class RecordedProvider:
         if refusal is not None:
             return self._support("not-validated", f"{_matching(match)}, but {refusal}")
         answer = self._answer(match)
+        if not answer.rows:
+            text = (
+                f"{answer.throttled.text()}: policy {self._policy.name} refuses them, "
+                "--accept-throttled admits them"
+            )
+            return self._support("throttled", text, blocking=True)
         if not answer.metrics:
             return self._support("no-value", "the matching records hold no value")
         if self._policy.protocol_unknown == "refuse" and answer.grade == "protocol-unknown":
@@ -151,7 +157,8 @@ class RecordedProvider:
             provider=self.name,
             answerable=True,
             code="exact-match",
-            reason=f"{_matching(match)} exactly, of {_sessions(answer.session_count)}",
+            reason=f"{_matching(match)} exactly, of {_sessions(answer.session_count)}"
+            + "".join(f"; {note}" for note in answer.throttled.notes()),
             method=self.method,
         )
 
@@ -187,7 +194,11 @@ class RecordedProvider:
                 assumptions=answer.assumptions(query),
                 conflicts=answer.conflicts(self._policy.conflict.threshold),
                 protocol=answer.grade,
-                notes=(*self._verdict(answer.match).notes, *extension_notes),
+                notes=(
+                    *self._verdict(answer.match).notes,
+                    *answer.throttled.notes(),
+                    *extension_notes,
+                ),
             ),
             extensions=extensions,
         )
@@ -291,7 +302,12 @@ class RecordedProvider:
     def _answer(self, match: Match) -> PooledRecords:
         memo = self._answers
         if memo is None or memo[0] is not match:
-            answer = pool_records(self._evidence, match, self._policy.interval.level)
+            answer = pool_records(
+                self._evidence,
+                match,
+                self._policy.interval.level,
+                refuse_throttled=self._policy.refuses_throttled,
+            )
             if self.method == "simulated":
                 answer = answer.only(self._verdict(match).responses)
             memo = self._answers = (match, answer)

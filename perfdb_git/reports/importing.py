@@ -70,13 +70,17 @@ def _total(reports: Sequence[ImportReport]) -> Line:
 
 
 def import_messages(reports: Sequence[ImportReport]) -> tuple[Message, ...]:
-    """Return what the importer's user must know: contradicting labels and rows left out."""
+    """Return what the importer's user must know: contradicting labels, rows left out, clocks."""
     return tuple(
         message
         for report in reports
         for message in (
             *_limited("label-conflict", [str(item) for item in report.conflicts]),
             *_limited("bad-row", [str(row) for row in report.bad_rows]),
+            *_limited(
+                "throttled",
+                [f"{file.file}: {text}" for file in report.files for text in file.throttled],
+            ),
         )
     )
 

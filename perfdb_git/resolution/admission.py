@@ -6,14 +6,15 @@ A query may tighten the policy in force and never loosen it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfdb_git.errors import UsageError
 from perfdb_git.model.estimate import CostEstimate
 from perfdb_git.model.instants import earliest_instant
 from perfdb_git.model.policy import Policy
-from perfdb_git.model.query import EvidencePolicy
+from perfdb_git.model.query import CostQuery, EvidencePolicy
+from perfdb_git.model.values import JsonValue, Scalar
 
 _SECONDS_A_DAY = 86400
 
@@ -31,12 +32,13 @@ class Admission:
     """The limits of policy and query together.
 
     ``reference_time`` is the snapshot's committer time in seconds since 1970; ages are judged
-    against it and never against the wall clock.
+    against it and never against the wall clock. ``query`` is ``None`` where no answer is judged.
     """
 
     policy: Policy
     limits: EvidencePolicy
     reference_time: int | None
+    query: CostQuery | None = None
 
     def check_names(self, known: Iterable[str]) -> None:
         """Refuse a query that admits providers which do not exist."""
@@ -78,8 +80,7 @@ class Admission:
 
     def tightest(self, name: str) -> float:
         """Return the tighter of the policy's and the query's bound, infinite without any."""
-        bounds = (getattr(self.policy.limits, name), getattr(self.limits, name))
-        return min((bound for bound in bounds if bound is not None), default=math.inf)
+        return least_bound(getattr(self.policy.limits, name), getattr(self.limits, name))
 
     def _fallback_allowed(self) -> bool:
         return self.policy.fallback_allowed and self.limits.fallback_allowed is not False
@@ -121,11 +122,40 @@ class Admission:
         return None
 
     def _distance_fault(self, estimate: CostEstimate) -> Fault | None:
-        limit = self.tightest("max_extrapolation_octaves")
         distance = estimate.validity.distance_octaves
-        if estimate.validity.kind != "extrapolated" or distance is None or distance <= limit:
+        if estimate.validity.kind != "extrapolated" or distance is None:
+            return None
+        limit = self._extrapolation_limit(estimate.validity.domain)
+        if distance <= limit:
             return None
         return Fault(
             code="too-far",
             reason=f"it lies {distance:.2f} octaves outside the evidence, more than {limit:g}",
         )
+
+    def _extrapolation_limit(self, domain: Mapping[str, JsonValue]) -> float:
+        stated = self.policy.limits.max_extrapolation_octaves
+        if self.query is not None:
+            device = self.query.deployment.device
+            outside = _outside(self.query.coordinates(), domain)
+            stated = self.policy.extrapolation_limit(self.query.operation, device, outside)
+        return least_bound(stated, self.limits.max_extrapolation_octaves)
+
+
+def least_bound(*bounds: float | None) -> float:
+    """Return the tightest of some bounds, infinite where none is stated."""
+    return min((bound for bound in bounds if bound is not None), default=math.inf)
+
+
+def _outside(values: Mapping[str, Scalar], domain: Mapping[str, JsonValue]) -> list[str]:
+    """Return the dimensions outside their range; one that the query leaves open counts as such."""
+    return [name for name, limits in domain.items() if not _within(values.get(name), limits)]
+
+
+def _within(value: Scalar | None, limits: JsonValue) -> bool:
+    if not isinstance(limits, Mapping) or not isinstance(value, int | float):
+        return False
+    least, most = limits.get("minimum"), limits.get("maximum")
+    if not isinstance(least, int | float) or not isinstance(most, int | float):
+        return False
+    return least <= value <= most

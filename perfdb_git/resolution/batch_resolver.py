@@ -14,7 +14,7 @@ from perfdb_git.operations.query_groups import QueryGroup
 from perfdb_git.providers.batch.answers import BatchAnswers, BatchProvider, joined
 from perfdb_git.providers.batch.context import BatchContext
 from perfdb_git.providers.protocol import NOT_SELECTED
-from perfdb_git.resolution.admission import Admission
+from perfdb_git.resolution.admission import Admission, least_bound
 from perfdb_git.resolution.resolver import UNSELECTED
 
 if TYPE_CHECKING:
@@ -186,8 +186,9 @@ class BatchResolver:
         fault[np.isnan(answers.relative)] = self.context.words.code("uncertainty-unknown")
 
     def _judge_distance(self, answers: BatchAnswers, fault: Codes) -> None:
-        limit = self._admission.tightest("max_extrapolation_octaves")
+        own = least_bound(self._admission.limits.max_extrapolation_octaves)
         is_beyond = answers.validity == self.context.words.code("extrapolated")
+        limit = np.minimum(answers.farthest, own)
         fault[is_beyond & (answers.distance > limit)] = self.context.words.code("too-far")
 
     def _codes(

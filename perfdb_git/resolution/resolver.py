@@ -90,6 +90,7 @@ class CostResolver:
             policy=self._policy,
             limits=query.evidence_policy,
             reference_time=self._reference_time,
+            query=query,
         )
 
     def resolve(self, query: CostQuery) -> Outcome:

@@ -5,8 +5,9 @@
 The evidence is this checkout's HEAD. ``exact`` asks for shapes on record, first when nobody has
 asked for them yet and then with their columns in memory; ``known sites`` changes m of recorded
 shapes, ``anywhere`` draws all three sizes, as the peer is asked; both have intervals. The floor
-gathers as many numbers as the table of answers has columns. The peer is aiconfigurator-core's compiled core,
-asked one question at a time on the same table, its JSON ready made, where PYTHON can import it.
+gathers as many numbers as the table of answers has columns. The peer is aiconfigurator-core's
+compiled core, asked one question at a time on the same table, its JSON ready made, where PYTHON can
+import it.
 
 ``--stream`` resolves a CSV file of so many questions with the installed command and prints its
 largest resident size beside that of a file of one chunk.

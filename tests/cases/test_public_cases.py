@@ -105,6 +105,43 @@ def take_table(evidence: Evidence, mapping: str, table: Path) -> Result:
     return evidence.perfdb("import", "table", "--mapping", str(path), str(table))
 
 
+CLOCKED = f"""{HEADER}
+dimensions: {{device: {{value: a100_80g}}, benchmark: {{value: copy}}}}
+source_columns: [iter, throttle_reasons]
+operations:
+  - operation: benchmark
+    dimensions: {{}}
+    metrics:
+      - {{column: time_us, metric: latency, statistic: sample, unit: us}}
+      - {{column: sm_clock_mhz, metric: sm_clock, statistic: sample, unit: MHz}}
+      - {{column: power_w, metric: power, statistic: sample, unit: W}}
+"""
+
+
+def test_a_run_under_a_falling_clock_is_kept_and_answers_only_when_asked_to(
+    evidence: Evidence,
+) -> None:
+    done = take_table(evidence, CLOCKED, FILES / "throttled.csv")
+    assert (done.status, "40 new records" in done.out) == (0, True), done.err
+    assert "throttled from sample 20 on: clock 1965 to 1600 MHz" in done.err
+    evidence.commit("throttled")
+    asked = ("resolve", "operation=benchmark", "device=a100", "benchmark=copy", "--json")
+    refused = evidence.perfdb(*asked)
+    data = envelope(refused)["data"]
+    assert (refused.status, data["estimate"], data["code"]) == (4, None, "throttled")
+    assert data["alternatives"][0]["status"] == "rejected"
+    admitted = evidence.perfdb(*asked, "--accept-throttled")
+    data = envelope(admitted)["data"]
+    assert (admitted.status, data["marks"]) == (0, ["external-policy"])
+    assert len(data["estimate"]["provenance"]["record_ids"]) == 40
+    assert any("throttled from sample 20 on" in note for note in notes(data))
+
+
+def notes(data: dict[str, Any]) -> list[str]:
+    found: list[str] = data["estimate"]["diagnostics"]["notes"]
+    return found
+
+
 def test_two_summaries_of_one_name_are_refused_unless_a_column_tells_them_apart(
     evidence: Evidence,
 ) -> None:

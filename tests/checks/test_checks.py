@@ -609,6 +609,27 @@ def material_and_immaterial(e: Any) -> Expected:
     return one("material-and-immaterial", POLICY, "/matching/immaterial/1")
 
 
+@breaks
+def unknown_names_of_an_extrapolation_limit(e: Any) -> Expected:
+    entry = {"operation": "gem", "device": "a100", "dimensions": ["m", "nn"], "max_octaves": 4}
+    e.policy["schema"] = "perfdb/policy/v2"
+    e.policy["limits"] = {"extrapolation": [entry]}
+    e.keep()
+    place = "/limits/extrapolation/0"
+    return [
+        ("unknown-dimension", POLICY, f"{place}/dimensions/1", None),
+        ("unknown-operation", POLICY, f"{place}/operation", None),
+        ("unknown-term", POLICY, f"{place}/device", None),
+    ]
+
+
+@breaks
+def version_1_has_no_word_for_clocks(e: Any) -> Expected:
+    e.policy["throttled"] = "refuse"
+    e.keep()
+    return one("schema-violation", POLICY, "")
+
+
 # --- system profiles ---
 
 

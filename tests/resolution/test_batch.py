@@ -71,6 +71,12 @@ def _measured(repository: EvidenceRepository) -> list[str]:
     # An immaterial number that some rows know, and some do not.
     rows = [[8, 20, 64, 4, 0.3, 0.01], [8, 20, 64, None, 0.4, 0.01], [16, 20, 64, None, 0.5, 0.01]]
     added.append(repository.add(rows, dimensions=("m", "n", "k", "concurrency"), session="e"))
+    # A clock that fell: some of the records of a shape, and all of another's.
+    metrics = (("latency", "sample", "ms"), ("sm_clock", "sample", "MHz"))
+    slow, fast = [0.1, 0.1, 0.11, 0.12, 0.13, 0.14], [0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
+    fallen, steady = [1965.0, 1965.0, 1800.0, 1700.0, 1650.0, 1600.0], [1965.0] * 6
+    rows = [[20, 20, 64, slow, fallen], [20, 20, 64, fast, steady], [64, 20, 64, slow, fallen]]
+    added.append(repository.add(rows, metrics=metrics, session="g"))
     # Retracted: one row, and one whole set.
     repository.retract(f"{added[0]}#4")
     repository.retract(repository.add([[1, 1, 1, 1.0, 0.1]], session="f"))
@@ -117,6 +123,9 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> DatabaseSnapshot:
     repository = EvidenceRepository(folder / "repository", folder / "cache")
     _calibrated(repository, _measured(repository))
     text = (repository.path / POLICY).read_text()
+    nearer = "- {operation: gemm, device: a100_80g, dimensions: [m], max_octaves: 0.5}"
+    text = text.replace("  extrapolation:\n", f"  extrapolation:\n    {nearer}\n")
+    repository.write(POLICY, text.encode())
     strict = text.replace("query_unknown: unanimous", "query_unknown: refuse")
     strict = strict.replace("protocol_unknown: accept", "protocol_unknown: refuse")
     strict = strict.replace("on_ambiguity: stop", "on_ambiguity: next-tier")
@@ -208,12 +217,14 @@ def test_every_combination_of_sizes_at_once(snapshot: DatabaseSnapshot) -> None:
     assert differences(snapshot, asked) == []
     columns = {name: [item[name] for item in asked] for name in asked[0]}
     table = snapshot.resolve_table(columns)
+    assert {row["code"] for row in table.rows()} >= {"resolved", "throttled"}
     kinds = {(row["provider"], row["validity"], row["interval_rule"]) for row in table.rows()}
     assert kinds >= {
         ("recorded", "exact", "log-normal-from-median-std"),
         ("recorded", "exact", "log-normal-over-repeats"),
         ("recorded", "exact", "order-statistics"),
         ("recorded", "exact", None),
+        (None, None, None),
         ("calibrated", "interpolated", "split-conformal"),
         ("calibrated", "extrapolated", "split-conformal-widened"),
         ("calibrated", "interpolated", "sized-conformal-over-jump"),

@@ -20,6 +20,7 @@ from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.calibration import Calibration, DomainRange, TrainingRecords
 from perfdb_git.model.estimate import Alternative
 from perfdb_git.model.held_out import ReportGroup
+from perfdb_git.model.policy import ExtrapolationLimit, Limits
 from perfdb_git.model.query import EvidencePolicy
 from perfdb_git.model.result import Resolution
 from perfdb_git.providers.fitted_models import (
@@ -150,6 +151,33 @@ def test_too_far_is_refused(repository: EvidenceRepository) -> None:
     lost = calibrated(ask(repository.at(), m=4096 * 9))
     assert (lost.status, lost.code) == ("rejected", "too-far")
     assert "more than 3" in lost.reason
+
+
+def test_one_operation_may_go_further_along_one_dimension(repository: EvidenceRepository) -> None:
+    promote(repository, gemm(slices=(slice_of(beyond=trees_model(rate=0.5)),)))
+    snapshot = repository.at()
+
+    def ask_under(*, query_limit: float | None = None, **sizes: int) -> Resolution:
+        in_force = snapshot.policy()
+        entry = ExtrapolationLimit(
+            operation="gemm", device=DEVICE, dimensions=("m",), max_octaves=4
+        )
+        limits = Limits(max_extrapolation_octaves=1, extrapolation=(entry,))
+        policy = replace(in_force, policy=replace(in_force.policy, limits=limits))
+        own = EvidencePolicy(max_extrapolation_octaves=query_limit)
+        query = replace(snapshot.query(GEMM | sizes), evidence_policy=own)
+        return snapshot.resolve(query, policy=policy)
+
+    along = ask_under(m=4096 * 8).estimate
+    assert along is not None
+    assert (along.method, along.validity.distance_octaves) == ("calibrated", 3)
+    further = calibrated(ask_under(m=4096 * 32))
+    assert (further.code, "more than 4" in further.reason) == ("too-far", True)
+    for sizes in ({"n": 4096 * 8}, {"m": 4096 * 8, "n": 4096 * 2}):
+        lost = calibrated(ask_under(**sizes))
+        assert (lost.code, "more than 1" in lost.reason) == ("too-far", True)
+    tightened = calibrated(ask_under(m=4096 * 8, query_limit=2))
+    assert "more than 2" in tightened.reason
 
 
 def test_without_a_model_beyond_trees_are_refused_and_curves_extended(

@@ -95,6 +95,8 @@ class BatchAnswers:
         The interval's rule, the kind of validity, the calibration revision.
     distance : ndarray of float64
         Octaves to the nearest evidence.
+    farthest : ndarray of float64
+        Octaves beyond the evidence that the policy admits there; infinite without a limit.
     relative : ndarray of float64
         Half width over value of the metric that a limit on uncertainty judges first; NaN where it
         is unknown.
@@ -116,6 +118,7 @@ class BatchAnswers:
     validity: Codes
     calibration: Codes
     distance: Floats
+    farthest: Floats
     relative: Floats
     measured_at: Floats
     records: RecordLists
@@ -124,6 +127,7 @@ class BatchAnswers:
     def refusals(cls, count: int, code: int = 0, *, blocking: bool = False) -> BatchAnswers:
         """Return ``count`` refusals of one code, in arrays that may be written to."""
         arrays: dict[str, Any] = {name: np.full(count, np.nan) for name in _FLOATS}
+        arrays["farthest"] = np.full(count, np.inf)
         arrays |= {name: np.zeros(count, np.int32) for name in ("rule", "validity", "calibration")}
         return cls(
             code=np.full(count, code, np.int32),
@@ -161,6 +165,7 @@ _FLOATS = (
     "level",
     "sample_count",
     "distance",
+    "farthest",
     "relative",
     "measured_at",
 )

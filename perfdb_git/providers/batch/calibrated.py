@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -44,11 +44,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Asked:
-    """Questions that one slice answers."""
+    """Questions that one slice answers; ``stated`` names the numbers that they state."""
 
     document: CalibrationDocument
     number: int
     inputs: Columns
+    stated: frozenset[str]
 
     @property
     def slice(self) -> CalibrationSlice:
@@ -60,7 +61,7 @@ class _Asked:
 
     def take(self, rows: Places) -> _Asked:
         inputs = {name: values[rows] for name, values in self.inputs.items()}
-        return _Asked(document=self.document, number=self.number, inputs=inputs)
+        return replace(self, inputs=inputs)
 
 
 class CalibratedBatch:
@@ -143,7 +144,12 @@ class CalibratedBatch:
             name: np.broadcast_to(np.asarray(coordinates[name], np.float64), group.count)
             for name in calibration.inputs
         }
-        asked = _Asked(document=document, number=selected.number, inputs=inputs)
+        asked = _Asked(
+            document=document,
+            number=selected.number,
+            inputs=inputs,
+            stated=frozenset(group.numbers),
+        )
         outside = octaves_outside(inputs, asked.slice.domain, self._selection.is_zero_legal)
         distances = np.max([np.zeros(group.count), *outside.values()], axis=0)
         parts = []
@@ -161,6 +167,7 @@ class CalibratedBatch:
         if isinstance(predictor, Unanswered):
             return self._refused(predictor, asked.count)
         answers = BatchAnswers.refusals(asked.count, self._context.words.code("no-value"))
+        answers.farthest[:] = self._farthest(asked, outside)
         beyond = bool(outside)
         for start in range(0, asked.count, BLOCK_ROWS):
             rows = np.arange(start, min(start + BLOCK_ROWS, asked.count))
@@ -183,6 +190,15 @@ class CalibratedBatch:
                 return self._refused(Unanswered(code=error.code, reason=error.message), asked.count)
             self._write_places(answers, rows, some, has_value, distances[rows], beyond=beyond)
         return answers
+
+    def _farthest(self, asked: _Asked, outside: frozenset[str]) -> float:
+        """Return the policy's limit on distances, as it judges them by what queries state."""
+        calibration = asked.document.value
+        not_stated = set(asked.slice.domain) - asked.stated
+        limit = self._context.policy.extrapolation_limit(
+            calibration.operation, calibration.device, outside | not_stated
+        )
+        return math.inf if limit is None else limit
 
     def _write_places(
         self,

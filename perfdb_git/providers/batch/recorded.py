@@ -10,6 +10,7 @@ import numpy as np
 
 from perfdb_git.model.estimate import CostEstimate, CostSupport, Method
 from perfdb_git.model.instants import earliest_instant
+from perfdb_git.model.records import record_id
 from perfdb_git.operations.query_groups import QueryGroup, representative
 from perfdb_git.providers.batch.answers import BatchAnswers, RecordLists, joined, spread
 from perfdb_git.providers.batch.context import BatchContext
@@ -21,6 +22,7 @@ from perfdb_git.providers.batch.recorded_values import (
 from perfdb_git.providers.batch.row_by_row import RowByRow, write_estimate
 from perfdb_git.providers.batch.series_rows import row_blocks
 from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
+from perfdb_git.providers.held_clocks import states_clocks
 from perfdb_git.providers.matching import Matcher
 from perfdb_git.providers.recorded import RecordedProvider
 
@@ -142,6 +144,7 @@ class _Cells:
         self._row_numbers = np.concatenate(
             [np.zeros(0, np.int64), *(block.rows[block.join.order] for block in self._blocks)]
         )
+        self._is_used = np.ones(len(self._row_numbers), np.bool_)
         codes = [context.words.code(item.sha256) for item in record_sets]
         self._set_codes = np.array(codes, np.int32)
 
@@ -168,14 +171,20 @@ class _Cells:
                 parts.append((rows, self.answers(group.take(rows), cells[rows])))
             return joined(parts, len(cells))
         self._learn(group, cells)
+        return self._memo.values_at(cells, self._records(cells))
+
+    def _records(self, cells: NDArray[np.int64]) -> RecordLists:
+        """Return the records behind the answers of cells."""
         counts = np.where(self._memo.answerable[cells], self._counts[cells], 0)
         flat = spread(self._row_starts[cells], counts)
-        records = RecordLists(
+        if not self._is_used.all():
+            owners, used = np.repeat(np.arange(len(cells)), counts), self._is_used[flat]
+            flat, counts = flat[used], np.bincount(owners[used], minlength=len(cells))
+        return RecordLists(
             counts=counts,
             sets=self._set_codes[self._row_places[flat]],
             rows=self._row_numbers[flat],
         )
-        return self._memo.values_at(cells, records)
 
     def _learn(self, group: QueryGroup, cells: NDArray[np.int64]) -> None:
         """Pool the records of cells that nobody has asked for yet."""
@@ -208,7 +217,9 @@ class _Cells:
         done = np.zeros(len(cells), np.bool_)
         for place in np.unique(places).tolist():
             record_set = self.record_sets[place]
-            if has_summaries_only(record_set.header, self._context.metric):
+            header = record_set.header
+            # What a clock says of records is judged one by one.
+            if has_summaries_only(header, self._context.metric) and not states_clocks(header):
                 some = np.flatnonzero(places == place)
                 done[some] = self._write_summaries(record_set, cells[some], numbers[some])
         return done
@@ -255,7 +266,18 @@ class _Cells:
         if support.answerable:
             query = representative(group, self._context.vocabulary, row=row)
             estimate = self._provider.estimate_of(match, query)
+            self._note_unused(cell, estimate.provenance.record_ids)
         write_estimate(self._memo, cell, support, estimate, self._context)
+
+    def _note_unused(self, cell: int, record_ids: Sequence[str]) -> None:
+        """Remember which records of a cell the answer leaves aside."""
+        start, count = int(self._row_starts[cell]), int(self._counts[cell])
+        if len(record_ids) == count:
+            return
+        used = frozenset(record_ids)
+        for row in range(start, start + count):
+            sha256 = self.record_sets[int(self._row_places[row])].sha256
+            self._is_used[row] = record_id(sha256, int(self._row_numbers[row])) in used
 
     def _cell_rows(self, cell: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         start, count = int(self._row_starts[cell]), int(self._counts[cell])
