@@ -15,7 +15,7 @@ from perfdb_git.plans.lock import lock_bytes
 from perfdb_git.plans.verify import Verification
 from perfdb_git.storage.plan_documents import lock_digest, read_plan_lock
 from tests.cli.evidence import Evidence
-from tests.plans.plan_evidence import commit_plan, forged, lock_of, verification
+from tests.plans.plan_evidence import commit_plan, edit, forged, lock_of, verification
 
 
 def first(value: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +47,25 @@ def test_a_lock_verifies_whatever_was_added_since(evidence: Evidence) -> None:
     assert (found.verdict, found.fingerprint, found.result) == ("equal", (), ())
     assert {query.verdict for query in found.queries} == {"equal"}
     assert found.largest_difference == 0.0
+
+
+def test_a_lock_under_a_policy_of_version_1_verifies_after_the_policy_moved(
+    evidence: Evidence,
+) -> None:
+    default = "evidence/policies/default.yaml"
+    edit(evidence, default, "perfdb/policy/v2", "perfdb/policy/v1")
+    edit(evidence, default, "\nthrottled: refuse", "")
+    text = (evidence.path / default).read_text()
+    kept, _, rest = text.partition("  extrapolation:\n")
+    after = rest.partition("\n\n")[2]
+    evidence.write(default, f"{kept}\n{after}".encode())
+    commit_plan(evidence)
+    lock = lock_of(evidence)
+    edit(evidence, default, "perfdb/policy/v1", "perfdb/policy/v2")
+    evidence.commit("version 2")
+    found = verification(evidence, lock)
+    assert (found.verdict, found.fingerprint, found.result) == ("equal", (), ())
+    assert lock_of(evidence).policy.digest != lock.policy.digest
 
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], dict[str, list[str]]]] = {
