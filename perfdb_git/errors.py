@@ -97,7 +97,7 @@ class InvalidRowsError(InvalidInputError):
 
 
 class NoEvidenceError(PerfdbError):
-    """The snapshot holds no admissible evidence for the query."""
+    """There is no admissible evidence: none for the query, or not one sample in a tool's file."""
 
     exit_status = EXIT_NO_EVIDENCE
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from perfdb_git.environment.device_terms import term_of_product
-from perfdb_git.errors import InvalidInputError
+from perfdb_git.errors import InvalidInputError, NoEvidenceError
 from perfdb_git.formats.redaction import Redactor
 from perfdb_git.importers.stated_facts import StatedFacts, contradiction
 from perfdb_git.importers.tool_results import Point, ToolResult
 from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import value_fault
+
+_SHOWN_SKIPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +34,20 @@ class PointCompleter:
         ------
         InvalidInputError
             'no-points', 'missing-fact', 'contradicted-fact', 'bad-value' or 'duplicate-name'.
+        NoEvidenceError
+            'no-points' where the run itself left out everything, with its reasons.
         """
-        document = self.document
+        document, skipped = self.document, self.result.skipped
+        if not self.result.points and skipped:
+            more = f" and {len(skipped) - _SHOWN_SKIPS} more" if len(skipped) > _SHOWN_SKIPS else ""
+            shown = "; ".join(skipped[:_SHOWN_SKIPS])
+            raise NoEvidenceError(f"{document}: no evidence in it: {shown}{more}", code="no-points")
         if not self.result.points:
             raise InvalidInputError(
                 "holds no usable measurement",
                 code="no-points",
                 document=document,
-                remedy="; ".join(self.result.skipped[:3]) or "check that the run ended well",
+                remedy="check that the run ended well",
             )
         device = self._device()
         return [self._completed(point, device) for point in self.result.points]

@@ -32,6 +32,7 @@ SHIPPED: Mapping[str, str] = {
     "nccl-tests": f"{_HERE}.nccl_tests:NCCL_TESTS",
     "nsight-compute": f"{_HERE}.nsight_compute:NSIGHT_COMPUTE",
     "nsight-systems": f"{_HERE}.nsight_systems:NSIGHT_SYSTEMS",
+    "nvbench": f"{_HERE}.nvbench:NVBENCH",
     "osu": f"{_HERE}.osu:OSU",
     "perftest": f"{_HERE}.perftest:PERFTEST",
     "pyperf": f"{_HERE}.pyperf:PYPERF",

@@ -53,9 +53,17 @@ def test_a_rate_that_falls_is_worse_as_is_its_time_that_grows(evidence: Evidence
     assert {pair["verdict"] for pair in found.values()} == {"worse"}
 
 
-def test_a_run_whose_samples_were_all_discarded_is_no_zero(evidence: Evidence) -> None:
-    done = evidence.perfdb("import", "auto", DEVICE, str(FILES / "nvbench_all_discarded.json"))
-    assert done.status == 3
+def test_a_run_whose_samples_were_all_discarded_is_no_evidence_and_no_zero(
+    evidence: Evidence,
+) -> None:
+    file = str(FILES / "nvbench_all_discarded.json")
+    for tool in ("auto", "nvbench"):
+        done = evidence.perfdb("import", tool, DEVICE, file)
+        assert done.status == 4
+        assert "no evidence in it" in done.err
+        assert "copy N=65536 was skipped: GPU throttled on every trial" in done.err
+    (message,) = envelope(evidence.perfdb("import", "auto", DEVICE, file, "--json"))["messages"]
+    assert message["code"] == "no-points"
     assert evidence.git("status", "--short") == ""
 
 

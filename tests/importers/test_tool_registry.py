@@ -24,6 +24,7 @@ OWNERS = {
     "kineto": "kineto",
     "nccl": "nccl-tests",
     "nsys": "nsight-systems",
+    "nvbench": "nvbench",
     "perftest": "perftest",
     "pyperf": "pyperf",
     "pytest": "pytest-benchmark",
