@@ -147,6 +147,18 @@ def conformal_quantile(scores: ArrayLike, level: float) -> float:
     return float(values[rank - 1]) if rank <= len(values) else math.inf
 
 
+def least_scores(level: float) -> int:
+    """Return the fewest scores of which `conformal_quantile` has a finite one at a level.
+
+    Parameters
+    ----------
+    level : float
+        In (0, 1).
+    """
+    # n scores reach levels up to n / (n + 1), with the tolerance of the quantile.
+    return math.ceil(level / (1 - level) - 1e-9)
+
+
 def cautious_level(level: float, n_groups: int) -> float:
     """Return the level to ask of few groups: one standard error of their coverage above.
 

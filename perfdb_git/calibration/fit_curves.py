@@ -19,6 +19,7 @@ from perfdb_git.analysis.conformal import (
     cautious_level,
     conformal_quantile,
     group_folds,
+    least_scores,
 )
 from perfdb_git.analysis.curves import (
     MOST_STEP_SIZES,
@@ -52,7 +53,10 @@ if TYPE_CHECKING:
     from perfdb_git.calibration.slice_fits import Columns, Fit, Places, Predict, Seconds
 
 _FOLDS = 10
-_LEAST_SIZES = 12
+_LEAST_POINTS = 12
+"""Of several inputs: of fewer, a process knows no more than that they exist."""
+
+_ENDS = 2
 _STEPS = 16
 _NOISE_DEGREES = 4.0
 """Of t noise around a process, tried beside normal noise: some tables have outliers."""
@@ -275,22 +279,34 @@ def _folds(request: SliceRequest) -> Places:
     points = request.points()
     if len(request.inputs) > 1:
         distinct = len(np.unique(points, axis=0))
-        if distinct < _LEAST_SIZES:
+        if distinct < _LEAST_POINTS:
             raise _too_few(request)
         return group_folds(points, min(_FOLDS, distinct), request.seed)
     sizes, place = np.unique(points[:, 0], return_inverse=True)
-    if len(sizes) < _LEAST_SIZES:
+    if len(sizes) < _least_sizes(request):
         raise _too_few(request)
     folds = np.arange(len(sizes)) % _FOLDS
     folds[[0, -1]] = -1
     return np.asarray(folds[place], np.int64)
 
 
+def _least_sizes(request: SliceRequest) -> int:
+    """Return how few sizes of a curve carry the level: its ends give no error."""
+    return least_scores(request.level) + _ENDS
+
+
 def _too_few(request: SliceRequest) -> InvalidInputError:
+    if len(request.inputs) > 1:
+        least = f"measure at least {_LEAST_POINTS} points"
+    else:
+        least = (
+            f"measure at least {_least_sizes(request)} sizes beside those held out, "
+            "or ask a lower level"
+        )
     return InvalidInputError(
         f"{len(request.latency)} training records of slice {request.name} are too few for a fit "
-        "with an interval",
+        f"with an interval of {request.level:.0%}",
         code="too-few-records",
         document="calibration spec",
-        remedy=f"measure at least {_LEAST_SIZES} sizes, or slice less",
+        remedy=f"{least}, or slice less",
     )

@@ -13,6 +13,7 @@ from perfdb_git.analysis.conformal import (
     fit_conformal_widths,
     fit_distance_widening,
     group_folds,
+    least_scores,
     log_interval,
     octaves_beyond,
     row_folds,
@@ -164,6 +165,13 @@ def test_a_learned_scale_narrows_where_errors_are_small_and_keeps_coverage() -> 
     codes = scale.trees.bins.encode(queries)
     assert (scale.predict_codes(codes) == scale.predict(queries)).all()
     assert scale.lowest <= unseen.min() and unseen.max() <= scale.highest
+
+
+@pytest.mark.parametrize(("level", "least"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
+def test_so_few_scores_carry_a_level_and_one_less_does_not(level: float, least: int) -> None:
+    assert least_scores(level) == least
+    assert math.isfinite(conformal_quantile(np.ones(least), level))
+    assert math.isinf(conformal_quantile(np.ones(least - 1), level))
 
 
 def test_a_cautious_level_rarely_covers_less_than_asked() -> None:

@@ -271,6 +271,7 @@ def test_too_few_records_and_empty_sides(new_small: Callable[[str], SmallEvidenc
     with pytest.raises(InvalidInputError) as caught:
         fit_calibration(few.snapshot(), spec())
     assert caught.value.code == "too-few-records"
+    assert "at least 11 sizes beside those held out, or ask a lower level" in str(caught.value)
     nothing = BucketRule(seed="7", hex_digits=8, held_out=BucketRange(at_least=0, below=1e-9))
     with pytest.raises(NoEvidenceError) as none:
         fit_calibration(few.snapshot(), spec(parts=(part(split=recipe(bucket=nothing)),)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -167,25 +168,113 @@ def test_two_summaries_of_one_name_are_refused_unless_a_column_tells_them_apart(
     assert done.status == 0, done.err
 
 
+SHORT = """
+schema: perfdb/calibration-spec/v1
+name: short-curve
+description: All-reduce of eight ranks, a curve over eleven sizes.
+family: network-efficiency
+response: latency
+operation: all_reduce
+device: a100_80g
+inputs: [message_bytes]
+level: 0.8
+seed: 0
+parts:
+  - split:
+      name: two-sizes
+      description: Two inner sizes are held out.
+      records: {device: a100_80g, operations: [all_reduce], where: {"@session": [table]}}
+      key: {columns: [message_bytes], form: named, separator: ","}
+      bucket:
+        seed: "SEED"
+        parts: [{columns: [message_bytes], form: named, separator: ","}]
+        hex_digits: 16
+        held_out: {at_least: 0, below: 0.2}
+    slice_by: [participants]
+    forms: [affine, log-log-curve]
+"""
+ASKED = ("resolve", "operation=all_reduce", "device=a100", "dtype=fp32")
+
+
+def ask(evidence: Evidence, size: int, ranks: int, *options: str) -> tuple[int, dict[str, Any]]:
+    point = (f"message_bytes={size}", f"participants={ranks}")
+    result = evidence.perfdb(*ASKED, *point, *options, "--json")
+    return result.status, envelope(result)["data"]
+
+
+def calibrated(data: dict[str, Any]) -> dict[str, Any]:
+    (found,) = (item for item in data["alternatives"] if item["provider"] == "calibrated")
+    return dict(found)
+
+
+def promote_short_curve(evidence: Evidence, octaves: int = 1) -> None:
+    """Fit the curve and let the default policy name the revision."""
+    (evidence.path.parent / "short.yaml").write_text(SHORT.replace("SEED", "21"))
+    done = evidence.perfdb("calibrate", "fit", str(evidence.path.parent / "short.yaml"), "--json")
+    assert done.status == 0, done.err
+    revision = re.search(r"calibrations/network-efficiency/([0-9a-f]{64})", done.out)
+    assert revision is not None
+    path = evidence.path / "evidence/policies/default.yaml"
+    policy, _, _ = path.read_text().partition("\ncalibrations:")
+    choice = f"response: latency, operation: all_reduce, device: a100_80g, revision: {revision[1]}"
+    policy = re.sub(r"octaves: 1\n", f"octaves: {octaves}\n", policy)
+    path.write_text(f"{policy}\ncalibrations:\n  - {{{choice}}}\n")
+    evidence.commit("promote")
+
+
+def test_a_short_curve_answers_between_its_sizes_and_says_how_far_others_are(
+    evidence: Evidence,
+) -> None:
+    assert take_table(evidence, CURVE, FILES / "curve.csv").status == 0
+    evidence.commit("curve")
+    promote_short_curve(evidence)
+    status, data = ask(evidence, 65536, 8)
+    exact = data["estimate"]
+    assert (status, exact["method"], exact["validity"]["kind"]) == (0, "measured", "exact")
+    assert exact["metrics"]["latency"]["value"] == pytest.approx(13.31e-6)
+    status, data = ask(evidence, 3000, 8)
+    between = data["estimate"]
+    assert (status, between["validity"]["kind"]) == (0, "interpolated")
+    assert 12.03e-6 <= between["metrics"]["latency"]["value"] <= 12.09e-6
+    assert between["validity"]["domain"] == {"message_bytes": {"minimum": 1024, "maximum": 1048576}}
+    interval = between["metrics"]["latency"]["uncertainty"]
+    assert (interval["level"], interval["sample_count"]) == (0.8, 7)
+    assert interval["lower"] < between["metrics"]["latency"]["value"] < interval["upper"]
+    # Six octaves, and seven: a message may have no bytes, so that it counts as one more.
+    for size, octaves in ((67108864, "6.00"), (8, "6.83")):
+        status, data = ask(evidence, size, 8, "--method", "measured", "--method", "calibrated")
+        assert (status, data["estimate"]) == (4, None), size
+        lost = calibrated(data)
+        assert (lost["status"], lost["code"]) == ("rejected", "too-far")
+        assert f"{octaves} octaves outside the evidence" in lost["reason"]
+    status, data = ask(evidence, 65536, 16, "--method", "measured", "--method", "calibrated")
+    assert (status, data["estimate"]) == (4, None)
+    assert calibrated(data)["latency"] is None
+
+
+def test_an_opt_in_states_how_many_octaves_it_goes_beyond(evidence: Evidence) -> None:
+    assert take_table(evidence, CURVE, FILES / "curve.csv").status == 0
+    evidence.commit("curve")
+    promote_short_curve(evidence, octaves=6)
+    status, data = ask(evidence, 67108864, 8)
+    validity = data["estimate"]["validity"]
+    assert (status, validity["kind"]) == (0, "extrapolated")
+    assert validity["distance_octaves"] == pytest.approx(6, abs=1e-4)
+    assert calibrated(ask(evidence, 8, 8)[1])["code"] == "too-far"
+
+
 def test_sizes_and_ranks_that_were_not_measured_are_refused(evidence: Evidence) -> None:
     done = take_table(evidence, CURVE, FILES / "curve.csv")
     assert done.status == 0, done.err
     evidence.commit("curve")
-    asked = ("resolve", "operation=all_reduce", "device=a100", "dtype=fp32")
-
-    def answer(size: int, ranks: int, *options: str) -> tuple[int, dict[str, Any]]:
-        point = (f"message_bytes={size}", f"participants={ranks}")
-        result = evidence.perfdb(*asked, *point, *options, "--json")
-        return result.status, envelope(result)["data"]
-
-    status, data = answer(65536, 8)
+    status, data = ask(evidence, 65536, 8)
     assert status == 0
     assert data["estimate"]["method"] == "measured"
     assert data["estimate"]["metrics"]["latency"]["value"] == pytest.approx(13.31e-6)
     # Without a fitted curve nothing is put between two sizes, and never the value of other ranks:
     # what answers all the same is the model of the machine, and says so.
     for size, ranks in ((3000, 8), (67108864, 8), (8, 8), (65536, 16)):
-        status, data = answer(size, ranks, "--method", "measured")
+        status, data = ask(evidence, size, ranks, "--method", "measured")
         assert (status, data["estimate"]) == (4, None), (size, ranks)
-    status, data = answer(65536, 16)
+    status, data = ask(evidence, 65536, 16)
     assert (status, data["estimate"]["method"]) == (0, "analytical")
