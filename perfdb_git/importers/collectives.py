@@ -50,6 +50,9 @@ ELEMENT_TYPES: Mapping[str, str] = {
 REDUCING = frozenset({"all_reduce", "reduce_scatter", "reduce"})
 _SHARE = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
 _RATIO_TOLERANCE = 0.01
+_LEAST_TELLING = 2.0
+"""GB/s; below it, rounding to two decimals alone may exceed that tolerance."""
+
 _TIME_TOLERANCE = 0.03
 
 LATENCY = MetricColumn("latency", "mean", "us")
@@ -187,6 +190,7 @@ def operation_of_run(
                 "unknown-operation",
                 remedy=f"known programs are {', '.join(PROGRAMS)}",
             )
+        _require_ratio(operation, rows, ranks, document)
         return operation
     ratio = _ratio(rows)
     fitting = [] if ratio is None or ranks is None else _fitting(ratio, ranks)
@@ -202,22 +206,36 @@ def operation_of_run(
             "missing-fact",
             remedy=f"--set operation={fitting[0] if len(fitting) == 1 else '…'}",
         )
-    if ratio is not None and ranks is not None and stated not in fitting:
-        refuse(
-            document,
-            f"busbw/algbw is {ratio:.3g}, which {stated} of {ranks} ranks cannot have",
-            "contradicted-fact",
-            remedy=f"it fits {', '.join(fitting) or 'no collective'}",
-        )
+    _require_ratio(str(stated), rows, ranks, document)
     return str(stated)
 
 
+def _require_ratio(
+    operation: str, rows: list[CollectiveRow], ranks: int | None, document: str
+) -> None:
+    """Refuse an operation whose bus bandwidth is another multiple of the algorithm's."""
+    ratio = _ratio(rows)
+    if ratio is None or ranks is None:
+        return
+    fitting = _fitting(ratio, ranks)
+    if operation not in fitting:
+        refuse(
+            document,
+            f"busbw/algbw is {ratio:.3g}, which {operation} of {ranks} ranks cannot have",
+            "contradicted-fact",
+            remedy=f"it fits {', '.join(fitting) or 'no collective'}",
+        )
+
+
 def _ratio(rows: list[CollectiveRow]) -> float | None:
-    """Return busbw over algbw of the fastest row, whose printed digits say most."""
+    """Return busbw over algbw of the fastest row, None where its two decimals say too little."""
     known = [
         (row.algorithm_bandwidth, row.bus_bandwidth)
         for row in rows
-        if row.algorithm_bandwidth and row.bus_bandwidth is not None and not row.is_cpu_time
+        if row.algorithm_bandwidth is not None
+        and row.algorithm_bandwidth >= _LEAST_TELLING
+        and row.bus_bandwidth is not None
+        and not row.is_cpu_time
     ]
     if not known:
         return None

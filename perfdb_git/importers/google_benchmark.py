@@ -7,12 +7,24 @@ NaN or Infinity. Times are per iteration.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from perfdb_git.importers.layouts import number, require_distinct, snake_case
+from perfdb_git.importers.google_benchmark_csv import is_csv_header, read_csv
+from perfdb_git.importers.google_benchmark_rows import (
+    AGGREGATES,
+    NOT_FINITE,
+    SCALING_REMARK,
+    UNITS,
+    aggregate_in,
+    debug_remark,
+    samples_of,
+)
+from perfdb_git.importers.layouts import (
+    require_distinct,
+    snake_case,
+)
 from perfdb_git.importers.named_benchmarks import (
     benchmark_point,
     protocol_of,
@@ -21,21 +33,17 @@ from perfdb_git.importers.named_benchmarks import (
     summary_remark,
 )
 from perfdb_git.importers.source_text import SourceText, refuse
-from perfdb_git.importers.timestamps import StatedTime, stated_time
+from perfdb_git.importers.timestamps import stated_time
 from perfdb_git.importers.tool_results import (
     Environment,
     MetricCell,
     MetricColumn,
     Point,
     ReadingFacts,
-    Remark,
     ToolImporter,
     ToolResult,
-    finite,
 )
 
-_UNITS = ("ns", "us", "ms", "s")
-_AGGREGATES = {"mean": "mean", "median": "median", "stddev": "std"}
 _OWN_KEYS = frozenset(
     {
         "name",
@@ -71,10 +79,6 @@ _RATES = {
     "bytes_per_second": ("bandwidth", "B/s"),
     "items_per_second": ("item_throughput", "ops/s"),
 }
-_CSV_HEADER = ["name", "iterations", "real_time", "cpu_time", "time_unit"]
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
-_SCALING_REMARK = Remark(code="cpu-scaling", text="CPU frequency scaling was on")
-_NOT_FINITE = "the tool printed a value that is not finite"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +89,7 @@ class _Benchmark:
     place: str
     family: tuple[Any, Any]
     rows: list[Mapping[str, Any]] = field(default_factory=list)
+    row_places: list[str] = field(default_factory=list)
     aggregates: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -93,16 +98,12 @@ def _recognises(source: SourceText) -> bool:
     if value is not None:
         context = value.get("context")
         return isinstance(context, dict) and "benchmarks" in value and "num_cpus" in context
-    return any(map(_is_csv_header, source.head.split("\n")))
-
-
-def _is_csv_header(line: str) -> bool:
-    return line.rstrip("\r").split(",")[:5] == _CSV_HEADER
+    return any(map(is_csv_header, source.head.split("\n")))
 
 
 def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     if not source.looks_like_json:
-        return _read_csv(source, facts)
+        return read_csv(source, facts)
     value = source.json()
     if not _recognises(source):
         refuse(source.document, "is no JSON of Google Benchmark", "unknown-layout")
@@ -114,9 +115,9 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     build = context.get("library_build_type")
     remarks = list(summary_remark([item.name for item in found if not item.rows]))
     if build not in (None, "release"):
-        remarks.append(_debug_remark(build))
+        remarks.append(debug_remark(build))
     if context.get("cpu_scaling_enabled") is True:
-        remarks.append(_SCALING_REMARK)
+        remarks.append(SCALING_REMARK)
     return ToolResult(
         tool="google-benchmark",
         revision=context.get("library_version"),
@@ -150,9 +151,10 @@ def _benchmarks(
     failed: list[str] = []
     seen: set[tuple[Any, ...]] = set()
     places: list[tuple[str, str]] = []
+    names = {str(row.get("name")) for row in rows}
     for index, row in enumerate(rows):
         place = f"/benchmarks/{index}"
-        name = str(row.get("run_name", row.get("name")))
+        name, aggregate = _name_of(row, names)
         if row.get("error_occurred") or row.get("skipped"):
             reason = row.get("error_message") or row.get("skip_message") or "no reason stated"
             failed.append(f"{place}: {name} failed: {reason}")
@@ -163,21 +165,38 @@ def _benchmarks(
         if item is None:
             item = found[key] = _Benchmark(name=name, place=place, family=family)
             places.append((name, place))
-        if row.get("run_type", "iteration") == "aggregate":
-            item.aggregates[str(row.get("aggregate_name"))] = row
+        if aggregate is not None:
+            item.aggregates[aggregate] = row
             continue
         repeat = (*key, row.get("repetition_index"), row.get("threads"))
         if row.get("repetition_index") is not None and repeat in seen:
             places.append((name, place))
         seen.add(repeat)
         item.rows.append(row)
+        item.row_places.append(place)
+        if len(item.rows) > row.get("repetitions", len(item.rows)):
+            places.append((name, place))
     require_distinct(places, document)
+    for item in found.values():
+        # Repetitions are always followed by their aggregates; without them a name stands twice.
+        if item.rows and item.rows[0].get("repetition_index") is None and not item.aggregates:
+            require_distinct([(item.name, place) for place in item.row_places], document)
     return list(found.values()), failed
+
+
+def _name_of(row: Mapping[str, Any], names: Collection[str]) -> tuple[str, str | None]:
+    """Return the benchmark of a row, and which aggregate it is; before 1.5 only names tell."""
+    name = str(row.get("run_name", row.get("name")))
+    if "run_type" in row:
+        is_aggregate = row["run_type"] == "aggregate"
+        return name, str(row.get("aggregate_name")) if is_aggregate else None
+    base, aggregate = aggregate_in(name, names)
+    return (name, None) if aggregate is None else (base, aggregate)
 
 
 def _unit(row: Mapping[str, Any], document: str) -> str:
     unit = row.get("time_unit")
-    if unit not in _UNITS:
+    if unit not in UNITS:
         refuse(document, f"states the time unit {unit!r}", "unknown-units")
     return str(unit)
 
@@ -190,16 +209,16 @@ def _point(item: _Benchmark, document: str) -> Point:
     if any(row.get("time_unit") != unit for row in item.rows):
         refuse(document, f"{item.name} changes its time unit", "unknown-units")
     metrics: dict[MetricColumn, MetricCell] = {
-        samples_column(unit): _samples([row.get("real_time") for row in item.rows]),
-        samples_column(unit, "cpu_time"): _samples([row.get("cpu_time") for row in item.rows]),
+        samples_column(unit): samples_of([row.get("real_time") for row in item.rows]),
+        samples_column(unit, "cpu_time"): samples_of([row.get("cpu_time") for row in item.rows]),
     }
-    reasons: dict[str, str] = {}
+    reasons = {column.name: NOT_FINITE for column, cell in metrics.items() if cell is None}
     for key in dict.fromkeys(name for row in item.rows for name in row if name not in _OWN_KEYS):
         name, unit_ = _RATES.get(key, (snake_case(key), "1"))
-        cell = _samples([row.get(key) for row in item.rows])
+        cell = samples_of([row.get(key) for row in item.rows])
         metrics[samples_column(unit_, name)] = cell
         if cell is None:
-            reasons[name] = _NOT_FINITE
+            reasons[name] = NOT_FINITE
     iterations = {row.get("iterations") for row in item.rows}
     sources = {"iterations": iterations.pop()} if len(iterations) == 1 else {}
     if first.get("label"):
@@ -215,22 +234,17 @@ def _point(item: _Benchmark, document: str) -> Point:
     )
 
 
-def _samples(values: Sequence[Any]) -> tuple[float, ...] | None:
-    """Return samples, or None where one of them is no number that evidence can hold."""
-    found = [finite(value) for value in values]
-    known = [value for value in found if value is not None and value >= 0]
-    return tuple(known) if len(known) == len(found) else None
-
-
 def _summary_point(item: _Benchmark, document: str) -> Point:
     first = next(iter(item.aggregates.values()))
     unit = _unit(first, document)
+    if any(row.get("time_unit") != unit for row in item.aggregates.values()):
+        refuse(document, f"{item.name} changes its time unit", "unknown-units")
     repetitions = first.get("repetitions")
     metrics: dict[MetricColumn, MetricCell] = {}
     for name, key in (("latency", "real_time"), ("cpu_time", "cpu_time")):
         found = {
             statistic: item.aggregates[own].get(key)
-            for own, statistic in _AGGREGATES.items()
+            for own, statistic in AGGREGATES.items()
             if own in item.aggregates
         }
         metrics |= summary_metrics(found, unit, name=name, count=repetitions)
@@ -243,81 +257,9 @@ def _summary_point(item: _Benchmark, document: str) -> Point:
     )
 
 
-def _debug_remark(build: str) -> Remark:
-    return Remark(code="debug-build", text=f"the benchmark library was built as {build}")
-
-
-def _preamble(
-    lines: Sequence[str], document: str, facts: ReadingFacts
-) -> tuple[StatedTime | None, tuple[Remark, ...]]:
-    """Read the lines that ``--benchmark_out`` puts before the header: the time, and warnings."""
-    remarks = []
-    if any("Library was built as DEBUG" in line for line in lines):
-        remarks.append(_debug_remark("debug"))
-    if any("CPU scaling is enabled" in line for line in lines):
-        remarks.append(_SCALING_REMARK)
-    date = next((line.strip() for line in lines if _DATE.match(line)), None)
-    time = None if date is None else stated_time(date, document=document, zone=facts.zone)
-    return time, tuple(remarks)
-
-
-def _read_csv(source: SourceText, facts: ReadingFacts) -> ToolResult:
-    """Read the rows of a CSV, which states no machine; aggregates are left out."""
-    top = next((place for place, line in enumerate(source.lines) if _is_csv_header(line)), None)
-    if top is None:
-        refuse(source.document, "has no header of Google Benchmark", "unknown-layout")
-    time, remarks = _preamble(source.lines[:top], source.document, facts)
-    rows = source.csv_rows(top)
-    header = rows[0][1]
-    named: dict[str, list[tuple[int, dict[str, str]]]] = {}
-    failed: list[str] = []
-    for line, cells in rows[1:]:
-        row = dict(zip(header, cells, strict=False))
-        if row.get("error_occurred") == "true":
-            failed.append(f"line {line}: {row['name']} failed: {row.get('error_message')}")
-        else:
-            named.setdefault(row["name"], []).append((line, row))
-    points = [
-        _csv_point(name, found, source.document)
-        for name, found in named.items()
-        if not _is_aggregate(name, named)
-    ]
-    return ToolResult(
-        tool="google-benchmark",
-        revision=None,
-        points=points,
-        time=time,
-        skipped=tuple(failed),
-        remarks=remarks,
-    )
-
-
-def _is_aggregate(name: str, named: Mapping[str, object]) -> bool:
-    base, _, suffix = name.rpartition("_")
-    return suffix in (*_AGGREGATES, "cv") and base in named
-
-
-def _csv_point(name: str, found: Sequence[tuple[int, Mapping[str, str]]], document: str) -> Point:
-    lines = [line for line, _ in found]
-    units = {row["time_unit"] for _, row in found}
-    unit = units.pop() if len(units) == 1 else None
-    if unit not in _UNITS:
-        refuse(document, f"{name} states the time unit {unit!r}", "unknown-units", line=lines[0])
-    if lines != list(range(lines[0], lines[0] + len(lines))):
-        # Repetitions stand together; elsewhere it is another benchmark of the same name.
-        places = [(name, f"line {line}") for line in lines]
-        require_distinct(places, document)
-    metrics: dict[MetricColumn, MetricCell] = {
-        samples_column(unit, metric): _samples([number(row[key]) for _, row in found])
-        for metric, key in (("latency", "real_time"), ("cpu_time", "cpu_time"))
-    }
-    protocol = protocol_of(warmup=None, repetitions=len(found))
-    return benchmark_point(f"line {lines[0]}", name, metrics, protocol=protocol)
-
-
 GOOGLE_BENCHMARK = ToolImporter(
     name="google-benchmark",
-    version=1,
+    version=2,
     summary="Import benchmarks of Google Benchmark: its JSON or CSV.",
     recognises=_recognises,
     read=_read,

@@ -7,10 +7,16 @@ no spread: JSON has null there, CSV prints 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any
 
 from perfdb_git.importers.cells import RawCell
-from perfdb_git.importers.layouts import number, require_distinct
+from perfdb_git.importers.layouts import (
+    number,
+    number_fault,
+    require_distinct,
+    require_distinct_columns,
+)
 from perfdb_git.importers.named_benchmarks import (
     benchmark_point,
     protocol_of,
@@ -30,6 +36,7 @@ from perfdb_git.importers.tool_results import (
 )
 
 _CSV_HEADER = ["command", "mean", "stddev", "median", "user", "system", "min", "max"]
+_TOLERANCE = 1e-3
 _USER = MetricColumn("user_time", "mean", "s")
 _SYSTEM = MetricColumn("system_time", "mean", "s")
 
@@ -63,7 +70,7 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         if codes:
             failed.append(f"{place}: {command}: {len(codes)} runs failed, as with {codes[0]}")
         else:
-            points.append(_point(item, named[-1][0], place))
+            points.append(_point(item, named[-1][0], place, source.document))
     require_distinct(named, source.document)
     return ToolResult(tool="hyperfine", revision=None, points=points, skipped=tuple(failed))
 
@@ -74,9 +81,13 @@ def _name(command: str, parameters: Mapping[str, Any]) -> str:
     return " ".join([command, *unused])
 
 
-def _point(item: Mapping[str, Any], name: str, place: str) -> Point:
+def _point(item: Mapping[str, Any], name: str, place: str, document: str) -> Point:
     times = tuple(time for time in map(finite, item.get("times") or ()) if time is not None)
     metrics: dict[MetricColumn, MetricCell] = {}
+    mean = finite(item.get("mean"))
+    if times and mean is not None and abs(fmean(times) - mean) > _TOLERANCE * abs(mean):
+        text = f"its times have a mean of {fmean(times):.6g}, and it states {mean:.6g}"
+        refuse(document, text, "contradiction", pointer=place)
     if times:
         metrics[samples_column()] = times
     else:
@@ -104,11 +115,15 @@ def _point(item: Mapping[str, Any], name: str, place: str) -> Point:
 def _read_csv(source: SourceText) -> ToolResult:
     rows = source.csv_rows()
     header = rows[0][1]
+    require_distinct_columns(header, source.document, rows[0][0])
     points: list[Point] = []
     for line, cells in rows[1:]:
         if len(cells) != len(header):
             refuse(source.document, "has a row of another width", "broken-table", line=line)
         row = dict(zip(header, cells, strict=True))
+        fault = next(filter(None, (number_fault(row[key]) for key in _CSV_HEADER[1:])), None)
+        if fault is not None:
+            refuse(source.document, fault, "bad-number", line=line)
         found = {key: number(row[key]) for key in ("mean", "median", "min", "max")}
         # A spread of exactly zero is what the CSV prints for a single run.
         metrics = summary_metrics({**found, "std": number(row["stddev"]) or None}, "s", count=None)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from perfdb_git.importers.source_text import refuse
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _SAFE = 2**53 - 1
+_NO_NUMBER = frozenset(
+    {
+        *("", "-", "--", "n/a", "na", "null", "none"),
+        *(f"{sign}{word}" for sign in ("", "+", "-") for word in ("nan", "inf", "infinity")),
+        *("nan(ind)", "-nan(ind)", "1.#inf", "-1.#ind"),
+    }
+)
+_RANK_TAG = re.compile(r"^(?:\[[^\]]*\]\s?<std(?:out|err)>:\s?|\s*\d+:\s)")
+"""What mpirun (--tag-output) and srun (--label) put before every line of a rank."""
 
 
 def number(text: str) -> float | None:
@@ -18,6 +27,14 @@ def number(text: str) -> float | None:
         return None
     value = float(text)
     return value if math.isfinite(value) else None
+
+
+def number_fault(text: str) -> str | None:
+    """Say why a cell is neither a number nor one of the spellings of having none; else None."""
+    if number(text) is not None or text.strip().lower() in _NO_NUMBER:
+        return None
+    hint = ", which may have a decimal comma" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
+    return f"{text!r} is no number{hint}"
 
 
 def integer(text: str) -> int | None:
@@ -37,8 +54,30 @@ def snake_case(text: str) -> str:
     return name if name[:1].isalpha() else f"counter_{name}"
 
 
+def without_rank_tags(lines: Iterable[str]) -> list[str]:
+    """Return lines without the tag of the rank that printed them."""
+    return [_RANK_TAG.sub("", line) for line in lines]
+
+
+def require_distinct_columns(header: Sequence[str], document: str, line: int) -> None:
+    """Refuse a table in which two columns have one title: one of them would be lost.
+
+    Raises
+    ------
+    InvalidInputError
+        'duplicate-column'.
+    """
+    titles = [title.strip() for title in header]
+    for title in titles:
+        if titles.count(title) > 1:
+            refuse(document, f"has two columns {title!r}", "duplicate-column", line=line)
+
+
 def require_distinct(places: Iterable[tuple[str, str]], document: str) -> None:
     """Refuse two things of one name, which would be taken for repeats of each other.
+
+    Names that differ in case or white space alone are one: people, file systems and dashboards
+    take them for one.
 
     Parameters
     ----------
@@ -50,13 +89,23 @@ def require_distinct(places: Iterable[tuple[str, str]], document: str) -> None:
     InvalidInputError
         'duplicate-name', with both places.
     """
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for name, place in places:
-        if name in seen:
-            refuse(
-                document,
-                f"{name!r} stands at {seen[name]} and at {place}: two benchmarks of one name",
-                "duplicate-name",
-                remedy="give them different names, and run them again",
-            )
-        seen[name] = place
+        other, there = seen.setdefault(folded_name(name), (name, place))
+        if (other, there) == (name, place):
+            continue
+        text = f"{name!r} stands at {there} and at {place}: two benchmarks of one name"
+        if other != name:
+            where = f"{other!r} stands at {there} and {name!r} at {place}"
+            text = f"{where}: names that differ in case or white space alone"
+        refuse(
+            document,
+            text,
+            "duplicate-name",
+            remedy="give them different names, and run them again",
+        )
+
+
+def folded_name(name: str) -> str:
+    """Return what two names that people take for one have in common."""
+    return " ".join(name.casefold().split())

@@ -16,7 +16,7 @@ from perfdb_git.importers.collectives import (
     operation_of_run,
     row_fault,
 )
-from perfdb_git.importers.layouts import integer, number
+from perfdb_git.importers.layouts import integer, number, number_fault, without_rank_tags
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
     Environment,
@@ -26,8 +26,6 @@ from perfdb_git.importers.tool_results import (
 )
 from perfdb_git.model.records import MeasurementProtocol
 
-# mpirun's --tag-output puts this before every line.
-_RANK_TAG = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?")
 _RANK = re.compile(
     r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[^\]]*\] (.*)"
 )
@@ -74,7 +72,7 @@ def read_nccl_text(
     InvalidInputError
         No table or several, columns or units of another layout, an unknown collective.
     """
-    lines = [_RANK_TAG.sub("", line) for line in source.lines]
+    lines = without_rank_tags(source.lines)
     top = _header_line(lines, source.document)
     header = _header(lines, top, source.document)
     table = _Table(lines, header, top)
@@ -185,6 +183,21 @@ def _require_units(lines: Sequence[str], top: int, halves: int, document: str) -
         )
 
 
+def _row_fault(words: Sequence[str], header: _Header) -> str | None:
+    """Say why a line that holds numbers of the table cannot be read; None for rows and logs."""
+    row = words[-header.width :]
+    if integer(words[0]) is None:
+        if len(row) < header.width or number(row[len(header.prefix)]) is None:
+            return None
+        if len(words) > header.width and integer(row[0]) is not None:
+            return "has a row behind something else"
+        return f"its size is {row[0]!r}, no number of bytes" if len(words) == len(row) else None
+    if len(words) != header.width:
+        return f"has {len(words)} words, the header has {header.width}"
+    numbers = words[len(header.prefix) : len(words) - 2 * header.timestamp]
+    return next((fault for fault in map(number_fault, numbers) if fault is not None), None)
+
+
 class _Table:
     """The rows below a header; what is no row is counted."""
 
@@ -197,11 +210,11 @@ class _Table:
             if not line or line.startswith("#"):
                 continue
             words = line.split()
-            if integer(words[0]) is None:
+            fault = _row_fault(words, header)
+            if fault is not None:
+                self.bad.append(f"line {place + 1}: {fault}")
+            elif integer(words[0]) is None:
                 self.log_lines += 1
-            elif len(words) != header.width:
-                reason = f"has {len(words)} words, the header has {header.width}"
-                self.bad.append(f"line {place + 1}: {reason}")
             else:
                 self._add(words, header, f"line {place + 1}")
 

@@ -7,11 +7,11 @@ that of the total. Lines before the header are progress messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfdb_git.importers.gpu_kernels import extent, kernel_point, overhead_remark
-from perfdb_git.importers.layouts import grouped_number
+from perfdb_git.importers.layouts import grouped_number, integer, require_distinct_columns
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
     MetricCell,
@@ -66,6 +66,7 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     header = _header(rows[0][1], source.document, tops[0] + 1)
     points: list[Point] = []
     bad: list[str] = []
+    skipped: list[str] = []
     for line, cells in rows[1:]:
         if len(cells) != len(header.titles):
             bad.append(f"line {line}: has {len(cells)} cells, the header {len(header.titles)}")
@@ -74,6 +75,8 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         fault = _fault(row)
         if fault is not None:
             bad.append(f"line {line}: {fault}")
+        elif integer(row["Instances"]) == 0:
+            skipped.append(f"line {line}: {row['Name']} was never launched")
         else:
             points.append(_point(row, header.unit, f"line {line}"))
     return ToolResult(
@@ -81,9 +84,22 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         revision=None,
         kind="profiled",
         points=points,
-        bad_rows=tuple(bad),
+        skipped=tuple(skipped),
+        bad_rows=(*bad, *_repeated(points)),
         remarks=overhead_remark(summary=True),
     )
+
+
+def _repeated(points: Sequence[Point]) -> Iterator[str]:
+    """Yield the kernels that stand twice: a summary has one row a kernel."""
+    first: dict[tuple[object, ...], str] = {}
+    for point in points:
+        key = tuple(point.dimensions.items())
+        if first.setdefault(key, point.place) != point.place:
+            yield (
+                f"{point.place}: {point.dimensions['kernel']} stands at {first[key]} too: two "
+                "kernels of one name, or two summaries"
+            )
 
 
 def _header(cells: Sequence[str], document: str, line: int) -> _Header:
@@ -91,6 +107,7 @@ def _header(cells: Sequence[str], document: str, line: int) -> _Header:
     parts = [(match[1], match[2]) for match in matches if match]
     titles = tuple(title for title, _ in parts)
     total = dict(parts).get("Total Time")
+    require_distinct_columns(titles, document, line)
     units = {unit for title, unit in parts if title in _STATISTICS and unit is not None}
     if not set(titles) <= _KNOWN or total not in _UNITS or not units <= {total}:
         refuse(

@@ -42,6 +42,7 @@ _TITLES: Mapping[str, tuple[str, str, str]] = {
 _COLUMN = re.compile(
     r"#bytes|#iterations|BW peak\[[^\]]+\]|BW average\[[^\]]+\]|MsgRate\[Mpps\]"
     r"|t_(?:min|max|typical|avg|stdev)\[usec\]|99(?:\.9)?% percentile\[usec\]|tps average"
+    r"|CPU_Util\[%\]"
 )
 _RATE = "MsgRate[Mpps]"
 _TOLERANCE = 0.002
@@ -124,6 +125,8 @@ def _fault(row: Mapping[str, str]) -> str | None:
         if column is None or column.statistic != "mean" or not rate or size is None:
             continue
         stated = UNITS[column.unit].to_si(float(text))
+        if stated == 0:
+            return f"column {name} is 0, and the rate is not"
         if abs(rate * 1e6 * size / stated - 1) > _TOLERANCE + 0.5e-6 / rate:
             return (
                 f"rate times size is {rate * 1e6 * size:.6g} B/s, the table says {stated:.6g} B/s"

@@ -11,6 +11,7 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.importers.completed_points import PointCompleter
+from perfdb_git.importers.plausible_points import plausible
 from perfdb_git.importers.record_sets import BuiltSets, NewRecordSet, SourceFile
 from perfdb_git.importers.repository_rows import RepositoryRows
 from perfdb_git.importers.requests import ImportedSet, imported_set
@@ -197,7 +198,7 @@ class _Run:
         tool = sniff(text) if sniffed else importer(self._request.tool)
         if not tool.recognises(text):
             text.require_readable()
-        result = tool.read(text, self._facts.reading)
+        result = plausible(tool.read(text, self._facts.reading))
         self._refuse_bad_rows(result, name)
         redactor = Redactor(users=result.environment.users, hosts=result.environment.hosts)
         points = PointCompleter(
