@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from perfdb_git.importers.cells import RawCell
@@ -53,6 +53,18 @@ def overhead_remark(summary: bool) -> tuple[Remark, ...]:
         text = "a summary without samples: no interval from order statistics"
         remarks.append(Remark(code="summary-only", text=text))
     return tuple(remarks)
+
+
+def repeated_kernels(points: Sequence[Point]) -> Iterator[str]:
+    """Yield the kernels that stand twice: a summary has one row a kernel."""
+    first: dict[tuple[object, ...], str] = {}
+    for point in points:
+        key = tuple(point.dimensions.items())
+        if first.setdefault(key, point.place) != point.place:
+            yield (
+                f"{point.place}: {point.dimensions['kernel']} stands at {first[key]} too: two "
+                "kernels of one name, or two summaries"
+            )
 
 
 def extent(sizes: Sequence[object]) -> str | None:

@@ -7,7 +7,6 @@ no spread: JSON has null there, CSV prints 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import fmean
 from typing import Any
 
 from perfdb_git.importers.cells import RawCell
@@ -20,6 +19,7 @@ from perfdb_git.importers.layouts import (
 from perfdb_git.importers.named_benchmarks import (
     benchmark_point,
     protocol_of,
+    require_mean,
     samples_column,
     summary_metrics,
     summary_remark,
@@ -36,7 +36,6 @@ from perfdb_git.importers.tool_results import (
 )
 
 _CSV_HEADER = ["command", "mean", "stddev", "median", "user", "system", "min", "max"]
-_TOLERANCE = 1e-3
 _USER = MetricColumn("user_time", "mean", "s")
 _SYSTEM = MetricColumn("system_time", "mean", "s")
 
@@ -84,10 +83,7 @@ def _name(command: str, parameters: Mapping[str, Any]) -> str:
 def _point(item: Mapping[str, Any], name: str, place: str, document: str) -> Point:
     times = tuple(time for time in map(finite, item.get("times") or ()) if time is not None)
     metrics: dict[MetricColumn, MetricCell] = {}
-    mean = finite(item.get("mean"))
-    if times and mean is not None and abs(fmean(times) - mean) > _TOLERANCE * abs(mean):
-        text = f"its times have a mean of {fmean(times):.6g}, and it states {mean:.6g}"
-        refuse(document, text, "contradiction", pointer=place)
+    require_mean(times, item.get("mean"), place, document)
     if times:
         metrics[samples_column()] = times
     else:

@@ -59,6 +59,21 @@ def without_rank_tags(lines: Iterable[str]) -> list[str]:
     return [_RANK_TAG.sub("", line) for line in lines]
 
 
+def hides_row(words: Sequence[str], width: int) -> bool:
+    """Return whether a line ends in a whole row of numbers behind the message of another rank.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The words of a line that does not begin with a number.
+    width : int
+        How many numbers a row has.
+    """
+    row = words[-width:]
+    is_row = len(words) > width and integer(row[0]) is not None
+    return is_row and all(number(text) is not None for text in row)
+
+
 def require_distinct_columns(header: Sequence[str], document: str, line: int) -> None:
     """Refuse a table in which two columns have one title: one of them would be lost.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from perfdb_git.importers.cells import RawCell
@@ -49,6 +50,7 @@ _THROUGHPUTS: Mapping[str, tuple[str, str]] = {
     "total_throughput": ("total_throughput", "tokens/s"),
 }
 _NEEDED = frozenset({"request_throughput", "completed", "mean_ttft_ms", "duration"})
+_TOLERANCE = 0.01
 _KEPT = ("num_prompts", "dataset_name", "endpoint_type", "burstiness", "duration", "completed")
 
 
@@ -71,11 +73,16 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         refuse(source.document, "is no serving result of vLLM or SGLang", "unknown-layout")
     points: list[Point] = []
     skipped: list[str] = []
+    bad: list[str] = []
     remarks: list[Remark] = []
     for index, row in enumerate(rows):
         place = f"row {index}"
         if not row["completed"]:
             skipped.append(f"{place}: no request was completed")
+            continue
+        fault = _fault(row)
+        if fault is not None:
+            bad.append(f"{place}: {fault}")
             continue
         points.append(_point(row, place))
         failed = _failed(row)
@@ -88,8 +95,21 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         points=points,
         time=_time(rows, source.document, facts),
         skipped=tuple(skipped),
+        bad_rows=tuple(bad),
         remarks=tuple(remarks),
     )
+
+
+def _fault(row: Mapping[str, Any]) -> str | None:
+    """Say which figures contradict each other, as they do where a unit is another one."""
+    rate, duration = finite(row["request_throughput"]), finite(row["duration"])
+    if rate and duration and abs(rate * duration / row["completed"] - 1) > _TOLERANCE:
+        return f"{row['completed']} requests in {duration:g} s are not {rate:g} requests a second"
+    mean = finite(row["mean_ttft_ms"])
+    for samples in _samples(row).values():
+        if mean and isinstance(samples, tuple) and abs(fmean(samples) / mean - 1) > _TOLERANCE:
+            return f"its ttfts have a mean of {fmean(samples):g} ms, and it states {mean:g} ms"
+    return None
 
 
 def _tool(row: Mapping[str, Any]) -> str:

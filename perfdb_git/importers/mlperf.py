@@ -35,6 +35,12 @@ _LATENCIES: Mapping[str, str] = {
     "99.00 percentile latency (ns)": "p99",
     "99.90 percentile latency (ns)": "p999",
 }
+_TOKENS: Mapping[str, str] = {
+    "first_token_latency": "First Token latency",
+    "per_output_token_latency": "Time to Output Token",
+}
+"""Since version 4, of models that generate text; percentiles begin in lower case."""
+
 _RATES: Mapping[str, tuple[str, str]] = {
     "Samples per second": ("sample_throughput", "ops/s"),
     "Completed samples per second": ("sample_throughput", "ops/s"),
@@ -77,9 +83,12 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         )
     metrics: dict[MetricColumn, MetricCell] = {}
     for title, statistic in _LATENCIES.items():
-        if title in found:
-            column = MetricColumn("latency", statistic, "ns")  # type: ignore[arg-type]
-            metrics[column] = number(found[title])
+        named = {"latency": title}
+        named |= {name: _token_title(title, words) for name, words in _TOKENS.items()}
+        for name, own in named.items():
+            if own in found:
+                column = MetricColumn(name, statistic, "ns")  # type: ignore[arg-type]
+                metrics[column] = number(found[own])
     for title, (name, unit) in _RATES.items():
         if title in found:
             metrics[MetricColumn(name, "mean", unit)] = number(found[title])
@@ -99,6 +108,12 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         protocol=replace(UNKNOWN_PROTOCOL, synchronization="loadgen receives the response"),
     )
     return ToolResult(tool="mlperf-loadgen", revision=None, points=[point])
+
+
+def _token_title(title: str, words: str) -> str:
+    """Return the title of a token's time like that of a whole latency."""
+    own = words if title.startswith(("Min", "Max", "Mean")) else words.lower()
+    return title.replace("latency", own, 1)
 
 
 MLPERF = ToolImporter(

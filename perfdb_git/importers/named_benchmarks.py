@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from perfdb_git.importers.cells import RawCell
+from perfdb_git.importers.source_text import refuse
 from perfdb_git.importers.tool_results import (
     UNKNOWN_PROTOCOL,
     MetricCell,
@@ -19,11 +21,29 @@ from perfdb_git.model.values import Scalar
 
 CALL_RETURNS = "the call returns"
 SUMMARY_ONLY = "summary-only"
+_TOLERANCE = 1e-3
 
 
 def samples_column(unit: str = "s", name: str = "latency") -> MetricColumn:
     """Return the column of raw samples."""
     return MetricColumn(name, "sample", unit)
+
+
+def require_mean(samples: Sequence[float], mean: object, place: str, document: str) -> None:
+    """Refuse samples that have another mean than the one stated beside them: another unit's.
+
+    Raises
+    ------
+    InvalidInputError
+        'contradiction'.
+    """
+    stated = finite(mean)
+    if not samples or stated is None:
+        return
+    found = fmean(samples)
+    if abs(found - stated) > _TOLERANCE * abs(stated):
+        text = f"its samples have a mean of {found:.6g}, and it states {stated:.6g}"
+        refuse(document, text, "contradiction", pointer=place)
 
 
 def summary_metrics(

@@ -7,10 +7,15 @@ that of the total. Lines before the header are progress messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfdb_git.importers.gpu_kernels import extent, kernel_point, overhead_remark
+from perfdb_git.importers.gpu_kernels import (
+    extent,
+    kernel_point,
+    overhead_remark,
+    repeated_kernels,
+)
 from perfdb_git.importers.layouts import grouped_number, integer, require_distinct_columns
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
@@ -85,21 +90,9 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         kind="profiled",
         points=points,
         skipped=tuple(skipped),
-        bad_rows=(*bad, *_repeated(points)),
+        bad_rows=(*bad, *repeated_kernels(points)),
         remarks=overhead_remark(summary=True),
     )
-
-
-def _repeated(points: Sequence[Point]) -> Iterator[str]:
-    """Yield the kernels that stand twice: a summary has one row a kernel."""
-    first: dict[tuple[object, ...], str] = {}
-    for point in points:
-        key = tuple(point.dimensions.items())
-        if first.setdefault(key, point.place) != point.place:
-            yield (
-                f"{point.place}: {point.dimensions['kernel']} stands at {first[key]} too: two "
-                "kernels of one name, or two summaries"
-            )
 
 
 def _header(cells: Sequence[str], document: str, line: int) -> _Header:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from perfdb_git.importers.layouts import integer, number
+from perfdb_git.importers.layouts import hides_row, integer, number, without_rank_tags
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
     UNKNOWN_PROTOCOL,
@@ -57,6 +57,8 @@ _COLUMNS: Mapping[str, MetricColumn | None] = {
 }
 """Column to metric by its title without spaces; None is no metric."""
 
+_RANKS = ("fastest_rank_latency", "slowest_rank_latency")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
@@ -68,23 +70,25 @@ class _Run:
 
 
 def _recognises(source: SourceText) -> bool:
-    return re.search(r"(?m)^#\s*OSU \S+ .*Test v\d", source.head) is not None
+    head = without_rank_tags(source.head.split("\n"))
+    return any(re.match(r"#\s*OSU \S+ .*Test v\d", line) for line in head)
 
 
 def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
-    run = _run(source)
+    lines = without_rank_tags(source.lines)
+    run = _run(lines, source.document)
     ranks = _ranks(run, facts, source.document)
-    top, names = _header(source)
+    top, names = _header(lines, source.document)
     points: list[Point] = []
     bad: list[str] = []
-    ignored = 0
-    for place in range(top + 1, len(source.lines)):
-        words = source.lines[place].split()
+    for place in range(top + 1, len(lines)):
+        words = lines[place].split()
         if not words or words[0].startswith("#"):
             continue
         size = integer(words[0])
         if size is None:
-            ignored += 1
+            if hides_row(words, len(names)):
+                bad.append(f"line {place + 1}: has a row behind something else")
         elif len(words) != len(names):
             bad.append(f"line {place + 1}: has {len(words)} words, the header {len(names)}")
         else:
@@ -102,11 +106,11 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     )
 
 
-def _run(source: SourceText) -> _Run:
-    titles = [match for match in map(_TITLE.search, source.lines) if match]
+def _run(lines: Sequence[str], document: str) -> _Run:
+    titles = [match for match in map(_TITLE.search, lines) if match]
     if len(titles) != 1:
         refuse(
-            source.document,
+            document,
             f"holds {len(titles)} latency or bandwidth tests of OSU",
             "several-runs" if titles else "unknown-layout",
             remedy="one test a file: latency, bandwidth, or a blocking collective's latency",
@@ -115,7 +119,7 @@ def _run(source: SourceText) -> _Run:
     found = _OPERATIONS.get(name)
     if found is None or not kind.startswith("MPI"):
         refuse(
-            source.document,
+            document,
             f"is of the test {kind} {name!r}, which is no operation of the vocabulary",
             "unknown-operation",
         )
@@ -143,15 +147,15 @@ def _ranks(run: _Run, facts: ReadingFacts, document: str) -> int | None:
     return stated if isinstance(stated, int) else None
 
 
-def _header(source: SourceText) -> tuple[int, Sequence[str]]:
-    tops = [i for i, line in enumerate(source.lines) if re.match(r"#\s*Size\b", line)]
+def _header(lines: Sequence[str], document: str) -> tuple[int, Sequence[str]]:
+    tops = [i for i, line in enumerate(lines) if re.match(r"#\s*Size\b", line)]
     if len(tops) != 1:
-        refuse(source.document, f"has {len(tops)} header lines '# Size …'", "unknown-layout")
-    line = source.lines[tops[0]].lstrip("# ").strip()
+        refuse(document, f"has {len(tops)} header lines '# Size …'", "unknown-layout")
+    line = lines[tops[0]].lstrip("# ").strip()
     names = [title.replace(" ", "").lower() for title in re.split(r"\s{2,}|\t+", line)]
     if len(names) < 2 or any(name not in _COLUMNS for name in names[1:]):
         refuse(
-            source.document,
+            document,
             f"has columns of no known layout: {line}",
             "unknown-layout",
             line=tops[0] + 1,
@@ -165,6 +169,14 @@ def _fault(row: Mapping[str, str]) -> str | None:
     for name, text in row.items():
         if _COLUMNS.get(name) is not None and number(text) is None:
             return f"column {name}: {text!r} is not a number"
+    values = {
+        column.name: float(text)
+        for name, text in row.items()
+        if (column := _COLUMNS.get(name)) is not None
+    }
+    fastest, slowest = (values.get(name) for name in _RANKS)
+    if fastest is not None and slowest is not None and fastest > slowest:
+        return "its fastest rank is slower than its slowest"
     return None
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perfdb_git.importers.layouts import integer, number
+from perfdb_git.importers.layouts import hides_row, integer, number
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
     UNKNOWN_PROTOCOL,
@@ -67,6 +67,8 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     for place in range(tops[0] + 1, len(source.lines)):
         words = source.lines[place].split()
         if not words or integer(words[0]) is None:
+            if hides_row(words, len(names)):
+                bad.append(f"line {place + 1}: has a row behind something else")
             continue
         if len(words) != len(names):
             bad.append(f"line {place + 1}: has {len(words)} words, the header {len(names)}")

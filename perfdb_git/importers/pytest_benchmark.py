@@ -13,6 +13,7 @@ from perfdb_git.importers.layouts import require_distinct
 from perfdb_git.importers.named_benchmarks import (
     benchmark_point,
     protocol_of,
+    require_mean,
     samples_column,
     summary_metrics,
     summary_remark,
@@ -55,6 +56,7 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         if not stats.get("data"):
             summaries.append(place)
         points.append(_point(item, stats, name, place))
+        require_mean(_data(stats), stats.get("mean"), place, source.document)
     require_distinct(names, source.document)
     machine = value["machine_info"] or {}
     return ToolResult(
@@ -70,7 +72,7 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
 
 
 def _point(item: Mapping[str, Any], stats: Mapping[str, Any], name: str, place: str) -> Point:
-    data = tuple(value for value in map(finite, stats.get("data") or ()) if value is not None)
+    data = _data(stats)
     rounds = stats.get("rounds")
     metrics: dict[MetricColumn, MetricCell]
     if data:
@@ -90,6 +92,10 @@ def _point(item: Mapping[str, Any], stats: Mapping[str, Any], name: str, place: 
         protocol=protocol_of(warmup=None, repetitions=rounds, notes=notes),
         sources={"iterations": stats.get("iterations"), "group": item.get("group")},
     )
+
+
+def _data(stats: Mapping[str, Any]) -> tuple[float, ...]:
+    return tuple(value for value in map(finite, stats.get("data") or ()) if value is not None)
 
 
 def _environment(machine: Mapping[str, Any]) -> Environment:

@@ -1,14 +1,20 @@
 """rocprof and rocprofv3: kernel traces with every launch, and kernel statistics.
 
-Times are in ns, which the traces do not say. Grids are counted in work-items and become blocks.
+Times are in ns, which the traces do not say. Grids are counted in work-items and become blocks; the
+first rocprof prints them flattened, so its launches are told apart by that number alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from perfdb_git.importers.gpu_kernels import extent, kernel_point, overhead_remark
-from perfdb_git.importers.layouts import integer, number
+from perfdb_git.importers.gpu_kernels import (
+    extent,
+    kernel_point,
+    overhead_remark,
+    repeated_kernels,
+)
+from perfdb_git.importers.layouts import integer, number, require_distinct_columns
 from perfdb_git.importers.source_text import SourceText, refuse
 from perfdb_git.importers.tool_results import (
     MetricCell,
@@ -20,6 +26,7 @@ from perfdb_git.importers.tool_results import (
 )
 
 _TRACE = frozenset({"Kind", "Kernel_Name", "Start_Timestamp", "End_Timestamp"})
+_OLD_TRACE = frozenset({"KernelName", "BeginNs", "EndNs", "grd", "wgr"})
 _STATISTICS = ["Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"]
 _AXES = ("X", "Y", "Z")
 _SAMPLES = MetricColumn("latency", "sample", "ns")
@@ -34,13 +41,14 @@ def _header(source: SourceText) -> list[str]:
 
 def _recognises(source: SourceText) -> bool:
     header = _header(source)
-    return set(header) >= _TRACE or header[:5] == _STATISTICS
+    return set(header) >= _TRACE or set(header) >= _OLD_TRACE or header[:5] == _STATISTICS
 
 
 def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
     header = _header(source)
     if not _recognises(source):
         refuse(source.document, "is no CSV of rocprof", "unknown-layout")
+    require_distinct_columns(header, source.document, 1)
     rows: list[tuple[int, dict[str, str]]] = []
     bad: list[str] = []
     for line, cells in source.csv_rows()[1:]:
@@ -48,8 +56,12 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
             rows.append((line, dict(zip(header, cells, strict=True))))
         else:
             bad.append(f"line {line}: has {len(cells)} cells, the header {len(header)}")
-    is_trace = set(header) >= _TRACE
-    points, more = _launches(rows) if is_trace else _summaries(rows, source.document)
+    is_trace = set(header) >= _TRACE or set(header) >= _OLD_TRACE
+    if is_trace:
+        points, more = _launches([(line, _as_trace(row)) for line, row in rows])
+    else:
+        points, more = _summaries(rows, source.document)
+        more += repeated_kernels(points)
     return ToolResult(
         tool="rocprof",
         revision=None,
@@ -58,6 +70,21 @@ def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
         bad_rows=(*bad, *more),
         remarks=overhead_remark(summary=not is_trace),
     )
+
+
+def _as_trace(row: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a row of the first rocprof with the titles of rocprofv3."""
+    if "KernelName" not in row:
+        return row
+    return {
+        "Kind": "KERNEL_DISPATCH",
+        "Kernel_Name": row["KernelName"],
+        "Start_Timestamp": row["BeginNs"],
+        "End_Timestamp": row["EndNs"],
+        "Agent_Id": row.get("gpu-id", ""),
+        "Work_Items": row["grd"],
+        "Work_Group": row["wgr"],
+    }
 
 
 def _launches(rows: Sequence[tuple[int, Mapping[str, str]]]) -> tuple[list[Point], list[str]]:
@@ -71,18 +98,20 @@ def _launches(rows: Sequence[tuple[int, Mapping[str, str]]]) -> tuple[list[Point
         if start is None or end is None or end <= start:
             bad.append(f"line {line}: ends at {row['End_Timestamp']}, not after its start")
             continue
-        key = (row["Kernel_Name"], *_extents(row), row.get("Agent_Id"))
+        flat = (row.get("Work_Items"), row.get("Work_Group"))
+        key = (row["Kernel_Name"], *_extents(row), row.get("Agent_Id"), *flat)
         found.setdefault(key, []).append((start, end - start, line))
     points = []
-    for (name, grid, block, agent), launches in found.items():
+    for (name, grid, block, agent, items, group), launches in found.items():
         launches.sort()
+        sources = {"agent": agent, "work_items": items, "work_group": group}
         points.append(
             kernel_point(
                 f"line {min(line for _, _, line in launches)}",
                 str(name),
                 {_SAMPLES: tuple(float(duration) for _, duration, _ in launches)},
                 launch={"grid": grid, "block": block},
-                sources={"agent": agent},
+                sources={key: text for key, text in sources.items() if text is not None},
             )
         )
     return points, bad

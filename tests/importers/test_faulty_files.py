@@ -101,6 +101,16 @@ REFUSED: dict[str, tuple[str, Callable[[str], str], str]] = {
         replaced(("    16777216       4194304", "node-a:1 [0] NCCL INFO x 16777216 4194304")),
         "has a row behind something else",
     ),
+    "a row behind another message": (
+        "perftest_gbits.txt",
+        replaced((" 65536      5000", "WARN: 65536 5000")),
+        "has a row behind something else",
+    ),
+    "samples of another unit": (
+        "pytest_benchmark_5_3.json",
+        lambda text: re.sub(r'"mean": \S+e-06', '"mean": 4.72', text),
+        "its samples have a mean of 4.72002e-06, and it states 4.72",
+    ),
     "bandwidths of another collective": (
         NCCL,
         replaced(("all_reduce_perf", "all_gather_perf")),
@@ -109,7 +119,7 @@ REFUSED: dict[str, tuple[str, Callable[[str], str], str]] = {
     "samples in another unit than their mean": (
         "hyperfine_first_run_slow.json",
         replaced(('"mean": 0.24864', '"mean": 248.64')),
-        "its times have a mean of 0.24864, and it states 248.64",
+        "its samples have a mean of 0.24864, and it states 248.64",
     ),
     "names that differ in case": (
         "gbench_duplicate_names.json",
@@ -138,7 +148,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(
     path = tools.put(name, "")
     path.write_bytes(data)
     with pytest.raises(InvalidInputError) as caught:
-        tools.take(path, GPU if name in (NCCL, NSYS) else CPU)
+        tools.take(path, GPU if name.startswith(("nccl", "nsys", "perftest")) else CPU)
     rows = caught.value.rows if isinstance(caught.value, InvalidRowsError) else ()
     assert said in "\n".join([str(caught.value), *rows])
 

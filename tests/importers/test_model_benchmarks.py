@@ -163,6 +163,22 @@ def test_sglang_lines_need_the_model(tools: ToolEvidence) -> None:
     assert "no request was completed" in item.source["skipped"][0]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"request_throughput": 800.0}, "2 requests in 2.5 s are not 800 requests a second"),
+        ({"mean_ttft_ms": 0.15}, "its ttfts have a mean of 150 ms, and it states 0.15 ms"),
+        ({"completed": 3}, "3 requests in 2.5 s are not 0.8"),
+    ],
+)
+def test_serving_figures_that_contradict_each_other(
+    tools: ToolEvidence, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(tools.put_json("a.json", serving(**changes)), H100)
+    assert message in caught.value.rows[0]
+
+
 MLPERF = """================================================
 MLPerf Results Summary
 ================================================
@@ -218,3 +234,23 @@ def test_mlperf_runs_that_are_no_evidence(
     path = tools.put("a.txt", MLPERF.replace(old, new))
     with pytest.raises(InvalidInputError, match=message):
         tools.take(path, H100, "model=resnet50")
+
+
+TOKENS = """Mean First Token latency (ns)               : 200000
+50.00 percentile first token latency (ns)   : 190000
+99.00 percentile first token latency (ns)   : 290000
+Mean Time to Output Token (ns)              : 20000
+99.90 percentile time to output token (ns)  : 29000
+"""
+
+
+def test_times_of_tokens_since_version_4(tools: ToolEvidence) -> None:
+    text = MLPERF.replace("97.00 percentile latency", TOKENS + "97.00 percentile latency")
+    taken = tools.take(tools.put("a.txt", text), H100, "model=llama")
+    item = taken.one(scenario="offline")
+    assert item.column("first_token_latency", "mean") == [200000]
+    assert item.column("first_token_latency", "median") == [190000]
+    assert item.column("first_token_latency", "p99") == [290000]
+    assert item.column("per_output_token_latency", "mean") == [20000]
+    assert item.column("per_output_token_latency", "p999") == [29000]
+    assert item.column("latency", "mean") == [16325180170]

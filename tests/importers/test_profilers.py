@@ -157,6 +157,32 @@ def test_a_launch_that_ends_before_it_starts_is_a_bad_row(tools: ToolEvidence) -
     assert caught.value.rows == ("a.csv: line 2: ends at 1000, not after its start",)
 
 
+FIRST_ROCPROF = """"Index","KernelName","gpu-id","queue-id","pid","grd","wgr","BeginNs","EndNs"
+0,"copy(float*) [clone .kd]",4,0,100,65536,256,20000,31000
+1,"copy(float*) [clone .kd]",4,0,100,65536,256,2000,12000
+2,"copy(float*) [clone .kd]",4,0,100,131072,256,40000,60000
+"""
+
+
+def test_a_trace_of_the_first_rocprof(tools: ToolEvidence) -> None:
+    taken = tools.take(tools.put("results.csv", FIRST_ROCPROF), H100)
+    assert taken.report.records == 2
+    item = taken.sets[0]
+    assert item.column("latency", "sample") == [[10000, 11000], [20000]]
+    assert item.column("work_items") == ["65536", "131072"]
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(tools.put("a.csv", FIRST_ROCPROF.replace("31000", "")), H100)
+    assert "not after its start" in caught.value.rows[0]
+
+
+def test_two_statistics_of_one_kernel_are_refused(tools: ToolEvidence) -> None:
+    text = statistics_csv("k<4, 2>")
+    path = tools.put("a.csv", text + text.splitlines()[-1] + "\n")
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(path, H100)
+    assert "k<4, 2> stands at line 2 too" in caught.value.rows[0]
+
+
 def statistics_csv(name: str, **changes: Any) -> str:
     row = {"Calls": 4, "TotalDurationNs": 4000, "AverageNs": 1000.0, "Percentage": 100.0}
     row |= {"MinNs": 900, "MaxNs": 1100, "StdDev": 70.7, **changes}

@@ -162,6 +162,28 @@ def test_osu_allreduce(tools: ToolEvidence) -> None:
     assert unknown.context["participants"] is None
 
 
+def test_osu_lines_with_tags_of_ranks(tools: ToolEvidence) -> None:
+    text = "".join(f"[1,0]<stdout>:{line}\n" for line in ALLREDUCE.splitlines())
+    taken = tools.take(tools.put("a.txt", text), CPU, "participants=2", "dtype=float32")
+    assert taken.report.records == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("Min Latency(us)   Max", "Max Latency(us)   Min", "fastest rank is slower"),
+        ("1048576    ", "node-a: WARN 1048576    ", "row behind something else"),
+        ("410.50", "410,50", "'410,50' is not a number"),
+    ],
+)
+def test_osu_rows_that_cannot_be_read(tools: ToolEvidence, old: str, new: str, fault: str) -> None:
+    assert old in ALLREDUCE
+    path = tools.put("a.txt", ALLREDUCE.replace(old, new))
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(path, CPU, "participants=2", "dtype=float32")
+    assert fault in caught.value.rows[0]
+
+
 def test_osu_sizes_of_one_rank_become_the_vocabularys(tools: ToolEvidence) -> None:
     path = tools.put("a.txt", ALLREDUCE.replace("Allreduce", "Allgather"))
     with pytest.raises(InvalidInputError, match="one rank's share"):
