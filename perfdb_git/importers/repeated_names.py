@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from perfdb_git.importers.cells import Fault
+from perfdb_git.importers.layouts import folded_name
 from perfdb_git.model.mapping import DimensionSource, OperationMapping
 
 _NAME = "benchmark"
@@ -19,7 +20,8 @@ def repeated_name_faults(
 ) -> list[tuple[int, Fault]]:
     """Return a fault for each row whose name another row has with the same dimensions.
 
-    Rows of raw samples are repetitions. A summary is of a whole run: two of one name are as
+    Names that differ in case or white space alone are one. Rows of raw samples are repetitions. A
+    summary is of a whole run: two of one name are as
     likely two benchmarks, and pooled they would be neither.
 
     Parameters
@@ -45,19 +47,30 @@ def repeated_name_faults(
         return []
     names = next(group[_NAME] for group in columns if _NAME in group)
     by_key: dict[tuple[object, ...], list[int]] = {}
-    cells = [values for group in columns for values in group.values()]
+    folded = [folded_name(name) if isinstance(name, str) else name for name in names]
+    cells = [
+        folded if title == _NAME else values for group in columns for title, values in group.items()
+    ]
     for index in range(len(positions)):
         by_key.setdefault(tuple(values[index] for values in cells), []).append(index)
     return [
-        (index, Fault(column, _reason(names[index], [positions[i] for i in same if i != index])))
+        (
+            index,
+            Fault(column, _reason(names[index], [i for i in same if i != index], names, positions)),
+        )
         for same in by_key.values()
         if len(same) > 1 and isinstance(names[same[0]], str)
         for index in same
     ]
 
 
-def _reason(name: object, others: Sequence[str]) -> str:
+def _reason(
+    name: object, others: Sequence[int], names: Sequence[object], positions: Sequence[str]
+) -> str:
+    places = ", ".join(
+        positions[i] if names[i] == name else f"{positions[i]} (as {names[i]!r})" for i in others
+    )
     return (
-        f"{name!r} stands at {', '.join(others)} too: two benchmarks of one name; list a column "
-        "that tells them apart in source_columns, or rename one"
+        f"{name!r} stands at {places} too: two benchmarks of one name; list a column that tells "
+        "them apart in source_columns, or rename one"
     )

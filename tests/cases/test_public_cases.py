@@ -222,6 +222,17 @@ def promote_short_curve(evidence: Evidence, octaves: int = 1) -> None:
     evidence.commit("promote")
 
 
+@pytest.mark.parametrize("other", ["Map (+1)", "map  (+1)", "map (+1) "])
+def test_names_that_differ_in_case_or_space_are_one_name(evidence: Evidence, other: str) -> None:
+    table = evidence.path.parent / "t.csv"
+    text = (FILES / "duplicate_names.csv").read_text()
+    table.write_text(text.replace("map (+1)", other, 1))
+    done = take_table(evidence, NAMED.replace("SOURCES", ""), table)
+    assert done.status == 3
+    assert f"line 3: column 'name': 'map (+1)' stands at line 2 (as {other!r}) too" in done.err
+    assert evidence.git("status", "--short") == ""
+
+
 def test_a_short_curve_answers_between_its_sizes_and_says_how_far_others_are(
     evidence: Evidence,
 ) -> None:
