@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from perfdb_git.errors import InvalidInputError
-from perfdb_git.importers.tables import MAX_EXPANDED_BYTES
+
+MAX_EXPANDED_BYTES = 2 * 1024 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
 _HEAD = 65536

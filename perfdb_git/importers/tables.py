@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Collection, Mapping, Sequence
@@ -11,10 +12,10 @@ from typing import Any, Literal, NoReturn
 from perfdb_git.errors import InvalidInputError, MissingExtraError
 from perfdb_git.formats.strict_json import decode_utf8, read_json
 from perfdb_git.importers.cells import RawCell
+from perfdb_git.importers.source_text import MAX_EXPANDED_BYTES, SourceText
 from perfdb_git.model.mapping import TableFormat
 
 MAX_FILE_BYTES = 256 * 1024 * 1024
-MAX_EXPANDED_BYTES = 2 * 1024 * 1024 * 1024
 MAX_ROWS = 5_000_000
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -82,10 +83,13 @@ def read_table(
         )
     if form == "parquet":
         table = _read_parquet(data, document, ignored)
-    elif form == "jsonl":
-        table = _read_json_lines(data, document, ignored)
     else:
-        table = _read_delimited(data, form, document, ignored)
+        # Spreadsheets begin text with a byte order mark, and long tables come compressed.
+        plain = SourceText(document=document, data=data).expanded.removeprefix(codecs.BOM_UTF8)
+        if form == "jsonl":
+            table = _read_json_lines(plain, document, ignored)
+        else:
+            table = _read_delimited(plain, form, document, ignored)
     if not table.row_numbers and not table.broken:
         _refuse(document, "has no rows", "empty-table")
     if len(table.row_numbers) > MAX_ROWS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gzip
 import io
 from typing import Any
 
@@ -31,6 +32,14 @@ def test_tsv_and_windows_line_ends() -> None:
     assert read("a\tb\r\n1\t2\r\n", "tsv").columns == {"a": ["1"], "b": ["2"]}
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_a_byte_order_mark_and_gzip_are_read_over(form: str) -> None:
+    text = b"a\n1\n" if form == "csv" else b'{"a": "1"}\n'
+    marked = b"\xef\xbb\xbf" + text
+    for data in (text, marked, gzip.compress(text), gzip.compress(marked)):
+        assert read(data, form).columns == {"a": ["1"]}
+
+
 def test_rows_of_another_width_are_broken() -> None:
     table = read("a,b\n1\n\n1,2\n1,2,3\n")
     assert [(b.position, b.reason[:11]) for b in table.broken] == [
@@ -50,7 +59,7 @@ def test_rows_of_another_width_are_broken() -> None:
         (b'a\n"x\n', "broken-table"),
         (b'a\n"x"y\n', "broken-table"),
         (b"a\n\xff\n", "not-utf8"),
-        (b"\xef\xbb\xbfa\n1\n", "byte-order-mark"),
+        (gzip.compress(b"a\n1\n")[:-12], "broken-gzip"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git-lfs-pointer"),
     ],
 )
