@@ -92,6 +92,13 @@ The exit status is 1 only with --fail-on; 4 where no context is on both sides.
 )
 @click.option("--accept-throttled", is_flag=True, help="Judge samples under a lowered clock too.")
 @click.option(
+    "--bootstrap",
+    "bootstrap_seed",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Bound each side's median by resampling its records or sessions too.",
+)
+@click.option(
     "--fail-on",
     metavar="worse[:SHARE]",
     help="End in status 1 if any context is worse, by more than this share.",
@@ -126,6 +133,7 @@ def compare(
     alpha: float,
     directions: tuple[str, ...],
     accept_throttled: bool,
+    bootstrap_seed: int | None,
     fail_on: str | None,
     limit: int,
     output: Literal["text", "markdown", "json"],
@@ -138,6 +146,7 @@ def compare(
         threshold=limits,
         unit=unit,
         accept_throttled=accept_throttled,
+        bootstrap_seed=bootstrap_seed,
         directions=parse_directions(directions),
         gate=None if fail_on is None else _gate(fail_on, limits),
     )

@@ -197,6 +197,7 @@ def _compared(
         unmatched=(*_unmatched("A", base, new), *_unmatched("B", new, base)),
         hints=hints,
         gate=_gate(pairs, rules),
+        bootstrap_seed=rules.bootstrap_seed,
     )
 
 

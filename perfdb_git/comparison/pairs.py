@@ -10,7 +10,8 @@ from perfdb_git.analysis.sample_flags import modes, modes_text, outliers, sample
 from perfdb_git.comparison.contexts import ContextKey
 from perfdb_git.comparison.contrasts import Contrast, contrast
 from perfdb_git.comparison.groups import Group, Member
-from perfdb_git.comparison.results import ComparedGroup, ComparedPair, Ratio
+from perfdb_git.comparison.levels import mean_over_units, resampled_median, samples_by_unit
+from perfdb_git.comparison.results import ComparedGroup, ComparedPair, Ratio, SampleUnit
 from perfdb_git.comparison.rules import Rules
 from perfdb_git.comparison.verdicts import Judgement, judge
 from perfdb_git.operations.directions import Direction, direction_of
@@ -104,7 +105,7 @@ def finished_pair(
     cost = _cost_ratio(found.ratio, pair.direction)
     judgement = _judgement(pair, cost, adjusted_p_value, rules)
     sides = [
-        _compared_group(group, pooled, units, flags, rules.level)
+        _compared_group(group, pooled, units, flags, unit=found.sample_unit, rules=rules)
         for group, pooled, units, flags in zip(
             pair.groups, pair.pooled, (found.base_units, found.new_units), pair.flags, strict=True
         )
@@ -172,11 +173,18 @@ def _cost_ratio(ratio: Ratio | None, direction: Direction | None) -> Ratio | Non
 
 
 def _compared_group(
-    group: Group, pooled: Pooled, units: Sequence[float], flags: tuple[str, ...], level: float
+    group: Group,
+    pooled: Pooled,
+    units: Sequence[float],
+    flags: tuple[str, ...],
+    *,
+    unit: SampleUnit,
+    rules: Rules,
 ) -> ComparedGroup:
+    runs = samples_by_unit(group, unit)
     return ComparedGroup(
         value=pooled.estimate.value,
-        interval=median_interval(units, level),
+        interval=median_interval(units, rules.level),
         statistic=" and ".join(pooled.statistics),
         sessions=len(pooled.session_centers),
         records=len(group.members),
@@ -184,6 +192,8 @@ def _compared_group(
         across=group.across(),
         flags=flags,
         record_ids=tuple(member.record for member in group.members),
+        levels=mean_over_units(runs, units, rules.level),
+        bootstrap=resampled_median(runs, rules.level, rules.bootstrap_seed),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from perfdb_git.analysis.mean_intervals import TwoLevelMean
 from perfdb_git.model.estimate import Uncertainty
 from perfdb_git.model.values import Scalar
 
@@ -30,7 +31,10 @@ class ComparedGroup:
     ``value`` is the median of session medians in the SI unit. ``interval`` is the confidence
     interval of the median over the units of comparison, where there are enough of them.
     ``samples`` are raw ones; 0 where only summaries were recorded. ``across`` holds the values of
-    the dimensions that the sides may differ in.
+    the dimensions that the sides may differ in. ``levels`` is the mean over units of repetitions,
+    with the variance on either level; None without two such levels, and where the units fall into
+    two modes. ``bootstrap`` bounds the median of all samples, whole units resampled; None unless
+    asked for, and of too few units.
     """
 
     value: float
@@ -42,6 +46,8 @@ class ComparedGroup:
     across: Mapping[str, tuple[Scalar, ...]]
     flags: tuple[str, ...]
     record_ids: tuple[str, ...]
+    levels: TwoLevelMean | None = None
+    bootstrap: Uncertainty | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +138,4 @@ class Comparison:
     unmatched: tuple[UnmatchedContext, ...]
     hints: tuple[MatchHint, ...]
     gate: Gate | None
+    bootstrap_seed: int | None = None

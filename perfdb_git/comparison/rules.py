@@ -36,6 +36,8 @@ class Rules:
         Which way a metric is better, where the caller states it.
     gate : float or None
         Threshold beyond which ``worse`` fails the comparison; None for no gate.
+    bootstrap_seed : int or None
+        Of the resamples that bound the median of each side; None for none.
     """
 
     alpha: float = ALPHA
@@ -45,3 +47,4 @@ class Rules:
     accept_throttled: bool = False
     directions: Mapping[str, Direction] = field(default_factory=dict)
     gate: float | None = None
+    bootstrap_seed: int | None = None

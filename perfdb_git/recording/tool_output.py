@@ -98,7 +98,11 @@ def _written(scratch: Path, schemas: SchemaStore) -> Iterator[ReadSet]:
 
 
 def merge_repetitions(repetitions: Sequence[Sequence[ReadSet]]) -> list[ReadSet]:
-    """Put the repetitions' record sets together: raw samples as arrays, summaries row by row.
+    """Put the repetitions' record sets together.
+
+    Single samples of one point become an array. Where a repetition has several (of one process, or
+    of several processes) its rows stay, so that what belongs to one process stays together; so do
+    those of summaries.
 
     Raises
     ------
@@ -121,7 +125,7 @@ def merge_repetitions(repetitions: Sequence[Sequence[ReadSet]]) -> list[ReadSet]
 def _merged(sets: Sequence[ReadSet]) -> ReadSet:
     header = sets[0].header
     metrics = [place for place, column in enumerate(header.columns) if column.role == "metric"]
-    if all(header.columns[place].statistic == "sample" for place in metrics):
+    if all(_has_single_samples(item, metrics) for item in sets):
         rows = [
             _with_samples(cells, metrics) for cells in zip(*(s.rows for s in sets), strict=True)
         ]
@@ -135,6 +139,19 @@ def _merged(sets: Sequence[ReadSet]) -> ReadSet:
         for number, row in enumerate(rows, start=1)
     ]
     return ReadSet(header=replace(header, columns=columns), rows=numbered)
+
+
+def _has_single_samples(item: ReadSet, metrics: Sequence[int]) -> bool:
+    """Return whether every row is another point, with one raw sample of each metric."""
+    columns = item.header.columns
+    places = [place for place, column in enumerate(columns) if column.role == "dimension"]
+    points = {tuple(row[place] for place in places) for row in item.rows}
+    cells = [row[place] for row in item.rows for place in metrics]
+    return (
+        len(points) == len(item.rows)
+        and all(columns[place].statistic == "sample" for place in metrics)
+        and all(not isinstance(cell, list | tuple) or len(cell) == 1 for cell in cells)
+    )
 
 
 def samples_of_every_row(item: ReadSet) -> int | None:

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from perfdb_git.comparison.results import ComparedPair, Comparison, Ratio, Side, Verdict
+from perfdb_git.model.estimate import Uncertainty
 from perfdb_git.model.values import Scalar
 from perfdb_git.reports.escaping import for_markdown
-from perfdb_git.reports.quantities import counted, quantity
+from perfdb_git.reports.quantities import counted, interval, quantity
 from perfdb_git.reports.screen import Line, Style, fact, facts, table, wrapped
 
 _SHOWN_NOTES = 6
@@ -74,6 +75,11 @@ def comparison_markdown(comparison: Comparison, *, limit: int) -> str:
         for pair in shown
         for side, text in _flags(pair)
     ]
+    remarks += [
+        (f"{side} levels", f"{_label(pair, shared)}: {text}")
+        for pair in shown
+        for side, text in _levels(pair)
+    ]
     remarks += list(_unmatched_remarks(comparison))
     lines.append("")
     lines += [f"- {label}: {for_markdown(text)}" for label, text in remarks]
@@ -116,12 +122,39 @@ def _pair_lines(
             lines += wrapped(f"{pair.reason} [{pair.code}]", head="  ")
         for side, text in _flags(pair):
             lines += wrapped(f"{side}: {text}", head="  ", style="warn")
+        for side, text in _levels(pair):
+            lines += wrapped(f"{side}: {text}", head="  ", style="faint")
     return lines
 
 
 def _flags(pair: ComparedPair) -> Iterator[tuple[str, str]]:
     yield from (("A", text) for text in pair.base.flags)
     yield from (("B", text) for text in pair.new.flags)
+
+
+def _levels(pair: ComparedPair) -> Iterator[tuple[str, str]]:
+    """Say what the means over units are, and where the spread comes from."""
+    for side, group in (("A", pair.base), ("B", pair.new)):
+        found, drawn = group.levels, group.bootstrap
+        if found is not None:
+            shares = [
+                f"{math.sqrt(variance) / found.mean:.2%}"
+                for variance in (found.between_variance, found.within_variance)
+            ]
+            yield (
+                side,
+                f"mean {_bounded(found.mean, found.interval, pair.unit)} over "
+                f"{counted(found.interval.sample_count or 0, pair.sample_unit)}; "
+                f"spread between them {shares[0]}, within them {shares[1]}",
+            )
+        if drawn is not None:
+            bounds = _bounded(group.value, drawn, pair.unit)
+            yield side, f"median {bounds} by resampling whole {pair.sample_unit}s"
+
+
+def _bounded(value: float, found: Uncertainty, unit: str) -> str:
+    bounds = interval(found.lower, found.upper, value, unit)
+    return f"{quantity(value, unit)}, {found.level:.0%} {bounds}"
 
 
 def _cells(pair: ComparedPair, shared: Mapping[str, Scalar]) -> list[str]:

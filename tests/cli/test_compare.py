@@ -335,6 +335,58 @@ def test_samples_under_a_lowered_clock_do_not_stand_for_the_usual_one(
     assert only_pair(repository, *sides, "--accept-throttled")["verdict"] == "worse"
 
 
+V4 = [[10.0, 10.1, 10.2], [10.6, 10.5, 10.7], [9.8, 9.9, 10.0], [10.3, 10.4, 10.2]]
+
+
+def test_samples_of_processes_have_a_mean_over_processes(repository: Evidence) -> None:
+    """Vector V4: an interval over all twelve values would be 45 % as wide."""
+    old = add_records(repository, "old", [[*SHAPE, run] for run in V4])
+    slower = [[value * 1.5 for value in run] for run in V4]
+    new = add_records(repository, "new", [[*SHAPE, run] for run in slower])
+    repository.commit("processes")
+    pair = only_pair(repository, old, new)
+    assert pair["sample_unit"] == "record"
+    levels = pair["base"]["levels"]
+    assert levels["mean"] == pytest.approx(10.225e-3)
+    assert levels["interval"]["rule"] == "student-t-over-run-means"
+    assert levels["interval"]["sample_count"] == 4
+    assert levels["interval"]["lower"] == pytest.approx(9.749848226e-3)
+    assert levels["interval"]["upper"] == pytest.approx(10.700151774e-3)
+    assert levels["within_variance"] == pytest.approx(0.01e-6)
+    assert levels["between_variance"] == pytest.approx(0.0858333333e-6)
+    assert pair["new"]["levels"]["mean"] == pytest.approx(15.3375e-3)
+    text = " ".join(compared(repository, old, new).out.split())
+    assert "A: mean 10.22 ms, 95% [9.750, 10.70] ms over 4 records" in text
+    assert "spread between them 2.87%, within them 0.98%" in text
+    markdown = compared(repository, old, new, "--format", "markdown").out
+    assert "A levels: `latency: mean 10.22 ms" in markdown
+
+
+def test_one_level_has_no_mean_over_another(repository: Evidence) -> None:
+    old, new = two_sets(repository, [BASE], [SLOWER])
+    assert only_pair(repository, old, new)["base"]["levels"] is None
+
+
+def test_whole_processes_are_resampled_where_that_is_asked_for(repository: Evidence) -> None:
+    runs = [[100.0 + run, 100.5 + run, 101.0 + run] for run in range(12)]
+    old = add_records(repository, "old", [[*SHAPE, run] for run in runs])
+    new = add_records(repository, "new", [[*SHAPE, run] for run in runs[:9]])
+    repository.commit("processes")
+    assert only_pair(repository, old, new)["base"]["bootstrap"] is None
+    found = data(compared(repository, old, new, "--bootstrap", "7", "--json"))
+    (pair,) = found["pairs"]
+    drawn = pair["base"]["bootstrap"]
+    assert found["bootstrap_seed"] == 7
+    assert (drawn["rule"], drawn["sample_count"]) == ("percentile-bootstrap", 12)
+    assert 0.1 < drawn["lower"] < 0.106 < drawn["upper"] < 0.112
+    again = only_pair(repository, old, new, "--bootstrap", "7")
+    assert again["base"]["bootstrap"] == drawn
+    # Nine are too few: their resamples are too alike.
+    assert pair["new"]["bootstrap"] is None
+    text = " ".join(compared(repository, old, new, "--bootstrap", "7").out.split())
+    assert "by resampling whole records" in text
+
+
 def test_processes_in_two_modes_are_flagged(repository: Evidence) -> None:
     centers = [40.19, 40.34, 84.94, 40.12, 84.95, 39.77, 40.21, 84.42]
     runs = [[center - 0.1, center, center + 0.1] for center in centers]

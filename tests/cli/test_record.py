@@ -244,7 +244,7 @@ def test_the_command_gets_the_callers_threads_and_all_its_own_options(
 
 
 HYPERFINE = (
-    '{"results": [{"command": "sort --token=abc words", "mean": 0.2, "stddev": null, '
+    '{"results": [{"command": "sort --token=abc words", "mean": 0.%s, "stddev": null, '
     '"median": 0.2, "user": 0.1, "system": 0.05, "min": 0.2, "max": 0.2, "times": [0.%s], '
     '"exit_codes": [0]}]}'
 )
@@ -254,10 +254,11 @@ def test_the_output_of_a_known_tool_is_read_by_its_importer(
     bench: Evidence, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
+    output = HYPERFINE % ("2N", "2N")
     script(
         bench,
         "hyper",
-        f"echo >> {log}; n=$(wc -l < {log}); printf '%s' '{HYPERFINE % '2N'}' | sed s/N/$n/",
+        f"echo >> {log}; n=$(wc -l < {log}); printf '%s' '{output}' | sed s/2N/2$n/g",
     )
     result = bench.perfdb(
         *("record", "--tool", "hyperfine", "--device", "a100", "--repetitions", "3", "--json"),
@@ -272,3 +273,31 @@ def test_the_output_of_a_known_tool_is_read_by_its_importer(
     assert samples == [[0.22], [0.23], [0.24]]
     assert bench.perfdb("check", "--worktree").status == 0
     assert "abc" not in json.dumps(value)
+
+
+PYPERF = {
+    "version": "1.0",
+    "benchmarks": [
+        {
+            "metadata": {"name": "sort", "unit": "second"},
+            "runs": [
+                {"metadata": {}, "values": [0.2, 0.21, 0.22], "warmups": [[1, 0.3]]},
+                {"metadata": {}, "values": [0.3, 0.31, 0.32], "warmups": [[1, 0.3]]},
+            ],
+        }
+    ],
+}
+
+
+def test_values_of_one_process_stay_together(bench: Evidence, tmp_path: Path) -> None:
+    (tmp_path / "out.json").write_text(json.dumps(PYPERF))
+    script(bench, "processes", f"cat {tmp_path}/out.json")
+    result = bench.perfdb(
+        *("record", "--tool", "pyperf", "--device", "a100", "--repetitions", "2", "--json"),
+        *("--", "processes"),
+    )
+    _, value = recorded(bench, result)
+    samples = [cell for row in value["rows"] for cell in row if isinstance(cell, list)]
+    assert sorted(samples) == [[0.2, 0.21, 0.22]] * 2 + [[0.3, 0.31, 0.32]] * 2
+    assert "repetition" in [column["name"] for column in value["columns"]]
+    assert bench.perfdb("check", "--worktree").status == 0
