@@ -29,7 +29,7 @@ HEAD_BRANCH = "proposal"
 _SETS_OF_ONE_SHAPE = 2
 _PEAK = {"a100_80g": (312e12, 2e12, 300e9), "h100_80g": (989e12, 3e12, 450e9)}
 _PEAK["h200_141g"] = (989e12, 4.8e12, 450e9)
-_ENVIRONMENT = {
+GIT_ENVIRONMENT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -110,7 +110,7 @@ def project_files() -> dict[str, bytes]:
     files["evidence/policies/default.yaml"] = (
         policy.partition("\ncalibrations:")[0].encode() + b"\n"
     )
-    return files | {manifest_path(sha): content for sha, content in map(_manifest, DEVICES)}
+    return files | {manifest_path(sha): content for sha, content in map(unknown_manifest, DEVICES)}
 
 
 def record_sets(files: int, rows: int) -> Iterator[tuple[str, bytes]]:
@@ -197,7 +197,7 @@ def _header(operation: str, device: str, session: str, *, runtime: str) -> dict[
         "source": table_source(
             revision="7d47513", file=f"{session}.csv", sha256=sha256_hex(session.encode())
         ),
-        "environment": _manifest(device)[0],
+        "environment": unknown_manifest(device)[0],
         "protocol": {
             "warmup": 3,
             "repetitions": 20,
@@ -218,7 +218,7 @@ def _unit(dimension: str) -> str:
     return "B" if dimension.endswith("_bytes") else "1"
 
 
-def _manifest(device: str) -> tuple[str, bytes]:
+def unknown_manifest(device: str) -> tuple[str, bytes]:
     unknown = ("form_factor", "driver", "firmware", "kernel", "operating_system", "processor")
     unknown += ("clock_policy", "power_policy", "topology")
     content = canonical_document(
@@ -238,7 +238,7 @@ def git(folder: Path, *arguments: str, data: bytes = b"") -> str:
     done = subprocess.run(
         ["git", "-c", f"init.defaultBranch={BASE_BRANCH}", *arguments],
         cwd=folder,
-        env=_ENVIRONMENT,
+        env=GIT_ENVIRONMENT,
         input=data,
         capture_output=True,
         check=True,
