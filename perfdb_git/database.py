@@ -34,6 +34,7 @@ from perfdb_git.resolution.excluded_evidence import exclusion_digest
 from perfdb_git.resolution.resolver import CostResolver
 from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import IndexRebuiltError, Progress
+from perfdb_git.storage.segment_store import SegmentStore
 from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, WorktreeSource
@@ -67,6 +68,10 @@ class PerformanceDatabase:
         Where derived data lives; ``None`` is ``PERFDB_CACHE_DIR`` or the user's cache directory.
     progress : Progress or None
         Called while an index is built.
+    jobs : int or None
+        How many processes may build it; ``None`` takes as many as there are usable CPUs.
+    segment_store : SegmentStore or None
+        Where index files are kept; ``None`` takes the cache directory.
     """
 
     def __init__(
@@ -75,8 +80,12 @@ class PerformanceDatabase:
         *,
         cache_directory: Path | None = None,
         progress: Progress | None = None,
+        jobs: int | None = None,
+        segment_store: SegmentStore | None = None,
     ) -> None:
         self.store = store
+        self._jobs = jobs
+        self._segment_store = segment_store
         self._cache_directory = cache_directory
         self._progress = progress
         self._shared = SharedReads()
@@ -88,6 +97,8 @@ class PerformanceDatabase:
         *,
         cache_directory: Path | None = None,
         progress: Progress | None = None,
+        jobs: int | None = None,
+        segment_store: SegmentStore | None = None,
     ) -> PerformanceDatabase:
         """Open the repository that holds ``path``.
 
@@ -96,7 +107,13 @@ class PerformanceDatabase:
         RepositoryUnavailableError
             When there is none, or it cannot be read.
         """
-        return cls(GitStore.open(path), cache_directory=cache_directory, progress=progress)
+        return cls(
+            GitStore.open(path),
+            cache_directory=cache_directory,
+            progress=progress,
+            jobs=jobs,
+            segment_store=segment_store,
+        )
 
     def at(self, revision: str = DEFAULT_REVISION) -> DatabaseSnapshot:
         """Return the snapshot at a revision; its full commit id is the fingerprint."""
@@ -105,6 +122,8 @@ class PerformanceDatabase:
             GitSource(self.store, resolved.commit),
             cache_directory=self._cache_directory,
             progress=self._progress,
+            jobs=self._jobs,
+            segment_store=self._segment_store,
             shared=self._shared,
         )
         return DatabaseSnapshot(evidence, revision=resolved)
@@ -126,6 +145,8 @@ class PerformanceDatabase:
             WorktreeSource(root),
             cache_directory=self._cache_directory,
             progress=self._progress,
+            jobs=self._jobs,
+            segment_store=self._segment_store,
             shared=self._shared,
         )
         return DatabaseSnapshot(evidence, revision=None)

@@ -20,7 +20,7 @@ from perfdb_git.model.records import RecordSetHeader, SeriesKey
 from perfdb_git.operations.units import METRIC_UNITS
 from perfdb_git.providers.matching import Matcher
 from perfdb_git.storage import layout
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 
 if TYPE_CHECKING:
     import numpy as np

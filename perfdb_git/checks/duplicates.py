@@ -17,7 +17,7 @@ from perfdb_git.checks.typical_values import indexed_columns
 from perfdb_git.importers.known_rows import KnownRows
 from perfdb_git.model.findings import Finding
 from perfdb_git.model.records import RecordSetHeader, SeriesKey
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
 SAME_ROWS = Rule(

@@ -7,7 +7,7 @@ from functools import cached_property
 from perfdb_git.checks.record_set_facts import RecordSetFacts
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.records import SeriesKey
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import SourceFile
 

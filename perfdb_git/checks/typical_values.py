@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfdb_git.operations.units import UNITS
 from perfdb_git.providers.observations import CENTERS
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 from perfdb_git.storage.index import EvidenceIndex
 from perfdb_git.storage.record_columns import ColumnData
 from perfdb_git.storage.segments import Segment

@@ -27,8 +27,17 @@ class SnapshotChoice:
     revision: str | None
     worktree: bool
 
-    def open(self, progress: Progress | None = None) -> DatabaseSnapshot:
+    def open(
+        self, progress: Progress | None = None, *, jobs: int | None = None
+    ) -> DatabaseSnapshot:
         """Open the snapshot.
+
+        Parameters
+        ----------
+        progress : callable or None
+            Called while an index is built.
+        jobs : int or None
+            How many processes may build it.
 
         Raises
         ------
@@ -43,7 +52,7 @@ class SnapshotChoice:
                 code="conflicting-options",
                 remedy="--at reads a commit, --worktree uncommitted files",
             )
-        database = PerformanceDatabase.open(self.repository, progress=progress)
+        database = PerformanceDatabase.open(self.repository, progress=progress, jobs=jobs)
         if self.worktree:
             return database.worktree()
         return database.at(self.revision or DEFAULT_REVISION)

@@ -186,7 +186,7 @@ def _record_set(view: IndexedRecordSet) -> RecordSetEntry:
         operation=header["context"]["operation"],
         kind=header["kind"],
         session=header["session"],
-        source=f"{source['tool']}@{source['revision'] or UNKNOWN}",
+        source=_source(source["tool"], source["revision"]),
         records=view.row_count - gone,
         retracted=gone,
         measured_at=source["measured_at"],
@@ -194,11 +194,44 @@ def _record_set(view: IndexedRecordSet) -> RecordSetEntry:
 
 
 def _series(snapshot: DatabaseSnapshot, wanted: Mapping[str, Scalar]) -> list[SeriesEntry]:
+    if wanted.keys() <= {"device", "operation"}:
+        return _indexed_series(snapshot, wanted)
     groups: dict[tuple[str, str, str], list[RecordSetEntry]] = {}
     for view in _record_sets(snapshot, wanted):
         entry = _record_set(view)
         groups.setdefault((entry.device, entry.operation, entry.kind), []).append(entry)
     return [_summary(key, entries) for key, entries in groups.items()]
+
+
+def _indexed_series(snapshot: DatabaseSnapshot, wanted: Mapping[str, Scalar]) -> list[SeriesEntry]:
+    """Take whole series from the index, which has added up their headers."""
+    facts = snapshot.evidence.index.facts()
+    entries = []
+    for item in snapshot.evidence.series():
+        key, known = item.key, facts[item.key]
+        series = {"device": key.device, "operation": key.operation}
+        if any(series[name] != value for name, value in wanted.items()):
+            continue
+        entries.append(
+            SeriesEntry(
+                device=key.device,
+                operation=key.operation,
+                kind=key.kind,
+                record_sets=item.record_sets,
+                records=item.rows - known.retracted,
+                retracted=known.retracted,
+                sources=tuple(sorted({_source(*source) for source in known.sources})),
+                sessions=known.sessions,
+                measured_from=known.measured_from,
+                measured_to=known.measured_to,
+                undated_sets=known.undated_sets,
+            )
+        )
+    return entries
+
+
+def _source(tool: str, revision: str | None) -> str:
+    return f"{tool}@{revision or UNKNOWN}"
 
 
 def _summary(key: tuple[str, str, str], entries: Sequence[RecordSetEntry]) -> SeriesEntry:

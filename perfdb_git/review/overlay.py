@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from perfdb_git.model.records import SeriesKey, VerifiedRow
-from perfdb_git.storage.catalogue import series_order
+from perfdb_git.storage.catalogue_entries import series_order
 
 if TYPE_CHECKING:
     from perfdb_git.providers.evidence import RecordSetView

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfdb_git.model.records import SeriesKey
 from perfdb_git.review.answers import AskedSnapshot
-from perfdb_git.storage.catalogue import series_order
+from perfdb_git.storage.catalogue_entries import series_order
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
 

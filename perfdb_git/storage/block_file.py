@@ -21,15 +21,19 @@ import mmap
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Buffer: TypeAlias = "bytes | memoryview | mmap.mmap"
 
 ALIGNMENT = 64
 CONTAINER_VERSION = 1
+_MAGIC_BYTES = 8
 
 _PREFIX = struct.Struct("<8sIIQ")
 _CHECKSUM = struct.Struct("<I")
+
+
+Comparison: TypeAlias = Literal["equal", "truncated", "damaged", "differs"]
 
 
 class DamagedFileError(Exception):
@@ -121,6 +125,17 @@ class BlockFile:
             self._checked[number] = True
         return view
 
+    def check(self) -> None:
+        """Check every block.
+
+        Raises
+        ------
+        DamagedFileError
+            If one's bytes are not what was written.
+        """
+        for number in range(len(self._directory)):
+            self.block(number)
+
     def json_block(self, number: int) -> Any:
         """Return the value of a block that holds JSON.
 
@@ -130,6 +145,34 @@ class BlockFile:
             If its bytes are not what was written.
         """
         return json.loads(bytes(self.block(number)))
+
+
+def compare_block_files(stored: Buffer, wanted: bytes) -> Comparison:
+    """Tell how an index file relates to what it should be.
+
+    Parameters
+    ----------
+    stored : bytes, memoryview or mmap
+        The whole file as it is.
+    wanted : bytes
+        The whole file as it should be.
+
+    Returns
+    -------
+    str
+        ``equal``; ``truncated``, where it is only the beginning; ``damaged``, where its checksums
+        say so; ``differs``, where they hold.
+    """
+    view = memoryview(stored)
+    if len(view) < len(wanted) and wanted.startswith(view):
+        return "truncated"
+    if view == wanted:
+        return "equal"
+    try:
+        BlockFile(stored, magic=wanted[:_MAGIC_BYTES]).check()
+    except DamagedFileError:
+        return "damaged"
+    return "differs"
 
 
 def json_bytes(value: object) -> bytes:

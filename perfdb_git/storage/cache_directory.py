@@ -2,7 +2,8 @@
 
 Two processes may write the same file at once: each writes a temporary file of its own and renames
 it, and both hold the same bytes. A directory that cannot be written makes the process slower, never
-wrong: what it would have stored stays in memory.
+wrong: what it would have stored stays in memory. The time of a file's last change stands for the
+time of its last use.
 """
 
 from __future__ import annotations
@@ -10,13 +11,19 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from perfdb_git.model.result import Message
 from perfdb_git.storage.block_file import Buffer
+from perfdb_git.storage.cache_leases import take_lease
 
 CACHE_VARIABLE = "PERFDB_CACHE_DIR"
+
+USE_RESOLUTION = 3600.0
+"""Seconds: a file's time of last use is written down anew when it is older than this."""
 
 
 def default_cache_directory() -> Path:
@@ -49,6 +56,17 @@ class CacheDirectory:
         """What the user should know: empty, or that the directory cannot be written."""
         return () if self._warning is None else (self._warning,)
 
+    @property
+    def local_root(self) -> Path:
+        """The directory, which other processes may fill too."""
+        return self.root
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a file of that name; it may be damaged."""
+        return name in self._memory or (
+            name not in self._discarded and (self.root / name).is_file()
+        )
+
     def load(self, name: str) -> Buffer | None:
         """Return a file's content, mapped into memory where possible; None where it is absent."""
         kept = self._memory.get(name)
@@ -56,7 +74,7 @@ class CacheDirectory:
             return kept
         try:
             with (self.root / name).open("rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
+                if self._note_use(file).st_size == 0:
                     return b""  # an empty file cannot be mapped
                 return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError:
@@ -68,7 +86,9 @@ class CacheDirectory:
         if kept is not None or name in self._discarded:
             return kept
         try:
-            return (self.root / name).read_bytes()
+            with (self.root / name).open("rb") as file:
+                self._note_use(file)
+                return file.read()
         except OSError:
             return None
 
@@ -76,7 +96,7 @@ class CacheDirectory:
         """Write a file whole, or keep it in memory where that fails."""
         if self._warning is None:
             try:
-                self._write(self.root / name, content)
+                self._write(name, content)
             except OSError as error:
                 self._warning = Message(
                     level="warning",
@@ -100,17 +120,33 @@ class CacheDirectory:
         with suppress(OSError):
             (self.root / name).unlink()
 
-    def _write(self, path: Path, content: bytes) -> None:
+    def _write(self, name: str, content: bytes) -> None:
+        try:
+            self._write_once(name, content)
+        except FileNotFoundError:
+            # Whoever clears the directory may remove a folder between its making and its use.
+            self._write_once(name, content)
+
+    def _write_once(self, name: str, content: bytes) -> None:
+        path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        prefix = f".{path.name}.{take_lease(self.root)}."
+        descriptor, temporary = tempfile.mkstemp(prefix=prefix, dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
+                # Not flushed to the disk: if the machine crashes, a reader finds the file damaged.
                 file.write(content)
-                file.flush()
-                # Without it a crash of the machine could leave a renamed but empty file.
-                os.fsync(file.fileno())
             Path(temporary).replace(path)
         except BaseException:
             with suppress(OSError):
                 Path(temporary).unlink()
             raise
+
+    def _note_use(self, file: IO[bytes]) -> os.stat_result:
+        """Write down that a file is in use, which keeps it from being collected."""
+        take_lease(self.root)
+        status = os.fstat(file.fileno())
+        if time.time() - status.st_mtime > USE_RESOLUTION:
+            with suppress(OSError):
+                os.utime(file.fileno())
+        return status

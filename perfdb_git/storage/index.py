@@ -1,16 +1,15 @@
 """The index: segments and a catalogue in the cache directory, made from Git where missing.
 
-Deleting or damaging any of it costs time and changes nothing else. Segments are made one after the
-other; two processes that make the same one write equal bytes under different temporary names.
+Deleting or damaging any of it costs time and changes nothing else. A question about one series
+reads the snapshot's catalogue, those of the folders that hold the series, and its segments.
 """
 
 from __future__ import annotations
 
 import functools
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from perfdb_git.errors import RepositoryUnavailableError
 from perfdb_git.formats.codec import decode
@@ -20,24 +19,31 @@ from perfdb_git.model.result import Message
 from perfdb_git.storage import layout
 from perfdb_git.storage.block_file import DamagedFileError
 from perfdb_git.storage.cache_directory import CacheDirectory
-from perfdb_git.storage.catalogue import (
-    Catalogue,
+from perfdb_git.storage.catalogue import Catalogue, Folder, snapshot_digest
+from perfdb_git.storage.catalogue_entries import (
     CatalogueEntry,
+    RetractedRows,
+    SeriesFacts,
     SeriesSummary,
-    build_catalogue,
-    snapshot_digest,
 )
 from perfdb_git.storage.documents import DocumentCache, StoredDocument
-from perfdb_git.storage.segments import Segment, build_segment
-from perfdb_git.storage.sources import ObjectSource, SourceFile
+from perfdb_git.storage.index_build import IndexBuilder, Progress
+from perfdb_git.storage.record_folders import files_of, record_folders
+from perfdb_git.storage.segment_store import (
+    SegmentStore,
+    catalogue_name,
+    directory_name,
+    segment_name,
+)
+from perfdb_git.storage.segments import Segment
+from perfdb_git.storage.sources import SnapshotSource, SourceFile
 
-INDEX_FORMAT = 1
-"""Part of every path: raised when segments or catalogues change, or rows are judged anew."""
+if TYPE_CHECKING:
+    from perfdb_git.storage.index_verify import IndexVerification
+
+__all__ = ["EvidenceIndex", "IndexRebuiltError", "Progress"]
 
 _MAX_ROW_DIGITS = 18
-
-Progress: TypeAlias = Callable[[int, int, str], None]
-"""Called with the record sets done, their number, and the path of the last one."""
 
 T = TypeVar("T")
 
@@ -56,19 +62,37 @@ class IndexRebuiltError(RepositoryUnavailableError):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexCoverage:
+    """How many record sets a snapshot has and how many are indexed, and whether they are listed."""
+
+    record_sets: int
+    indexed: int
+    has_catalogue: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a question about records would have nothing to make."""
+        return self.has_catalogue and self.indexed == self.record_sets
+
+
 class EvidenceIndex:
     """The records of one snapshot as columns.
 
     Parameters
     ----------
-    source : ObjectSource
+    source : SnapshotSource
         The snapshot's files.
     cache : CacheDirectory
-        Where segments and catalogues are kept.
+        Where parsed retractions are kept.
     schemas : SchemaStore
         Judges headers and retractions.
+    store : SegmentStore or None
+        Where segments and catalogues are kept; None takes `cache`.
     progress : callable or None
         Called while record sets are read in; see `Progress`.
+    jobs : int or None
+        How many processes may read record sets in; see `IndexBuilder`.
     segments : dict or None
         Open segments by blob, which indexes of other snapshots may share.
     headers : dict or None
@@ -76,32 +100,39 @@ class EvidenceIndex:
 
     Attributes
     ----------
-    segments_built : int
-        How many segments this object had to make.
     generation : int
         Grows with every `IndexRebuiltError`: entries handed out before are no longer valid.
     """
 
     def __init__(
         self,
-        source: ObjectSource,
+        source: SnapshotSource,
         cache: CacheDirectory,
         schemas: SchemaStore,
         *,
+        store: SegmentStore | None = None,
         progress: Progress | None = None,
+        jobs: int | None = None,
         segments: dict[str, Segment] | None = None,
         headers: dict[str, RecordSetHeader] | None = None,
     ) -> None:
         self._source = source
+        self._store: SegmentStore = cache if store is None else store
         self._cache = cache
         self._schemas = schemas
-        self._documents = DocumentCache(cache, schemas)
         self._progress = progress
+        self._jobs = jobs
+        self._documents = DocumentCache(cache, schemas)
+        self._builder = IndexBuilder(source, self._store, schemas, progress=progress, jobs=jobs)
         self._segments: dict[str, Segment] = {} if segments is None else segments
         self._headers: dict[str, RecordSetHeader] = {} if headers is None else headers
         self._catalogue: Catalogue | None = None
-        self.segments_built = 0
         self.generation = 0
+
+    @property
+    def segments_built(self) -> int:
+        """How many segments this object had to make."""
+        return self._builder.segments_built
 
     @functools.cached_property
     def digest(self) -> str:
@@ -117,14 +148,23 @@ class EvidenceIndex:
 
     def series(self) -> tuple[SeriesSummary, ...]:
         """Return every series, sorted by device, operation and kind."""
-        return self._with_catalogue(lambda catalogue: catalogue.series())
+        return self._with_catalogue(lambda catalogue: catalogue.series)
+
+    def facts(self) -> dict[SeriesKey, SeriesFacts]:
+        """Return what the headers of each series say together, without reading any."""
+        return self._with_catalogue(
+            lambda catalogue: {
+                summary.key: facts
+                for summary, facts in zip(catalogue.series, catalogue.facts(), strict=True)
+            }
+        )
 
     def entries(self, key: SeriesKey) -> tuple[CatalogueEntry, ...]:
         """Return the record sets of one series, sorted by path; none for an unknown series."""
-        return self._with_catalogue(lambda catalogue: catalogue.entries(key))
+        return self._with_catalogue(lambda catalogue: self._entries(catalogue, key))
 
-    def find(self, prefix: str) -> list[tuple[str, SeriesKey, int]]:
-        """Return SHA-256, series and place of the record sets whose SHA-256 begins so."""
+    def find(self, prefix: str) -> list[tuple[str, SeriesKey]]:
+        """Return SHA-256 and series of the record sets whose SHA-256 begins so, sorted."""
         return self._with_catalogue(lambda catalogue: catalogue.find(prefix))
 
     def header(self, entry: CatalogueEntry) -> RecordSetHeader:
@@ -152,9 +192,56 @@ class EvidenceIndex:
             # The segment is fresh, so the catalogue that led to it is the wrong one.
             raise self.reject(entry) from error
 
+    def coverage(self) -> IndexCoverage:
+        """Count what is indexed, without making anything."""
+        folders = record_folders(self._source)
+        blobs = {file.id for folder in folders for file in files_of(self._source, folder)}
+        catalogues = [self._catalogue_name, *(directory_name(item.identity) for item in folders)]
+        return IndexCoverage(
+            record_sets=len(blobs),
+            indexed=sum(self._store.has(segment_name(blob)) for blob in blobs),
+            has_catalogue=all(map(self._store.has, catalogues)),
+        )
+
+    def build(self) -> None:
+        """Make everything that the index of the snapshot lacks.
+
+        Raises
+        ------
+        InvalidInputError, RepositoryUnavailableError
+            If a record set is invalid or cannot be read.
+        """
+        self._builder.complete()
+        self._with_catalogue(lambda catalogue: None)
+
+    def verify(self) -> IndexVerification:
+        """Derive the index from Git once more and compare; what is wrong is discarded.
+
+        Raises
+        ------
+        InvalidInputError, RepositoryUnavailableError
+            If a record set is invalid or cannot be read.
+        """
+        from perfdb_git.storage.index_verify import IndexVerifier
+
+        self._catalogue = None
+        self._segments.clear()
+        verifier = IndexVerifier(
+            self._source,
+            self._store,
+            self._schemas,
+            progress=self._progress,
+            jobs=self._jobs,
+        )
+        return verifier.verify(self.digest, self._retracted())
+
     def reject(self, entry: CatalogueEntry) -> IndexRebuiltError:
         """Forget what the index says of a record set, and return the error to raise."""
         self._drop_segment(entry)
+        folders = () if self._catalogue is None else self._catalogue.folders
+        for folder in folders:
+            if entry.path.startswith(f"{folder.path}/"):
+                self._store.discard(directory_name(folder.identity))
         self._drop_catalogue()
         self.generation += 1
         return IndexRebuiltError(entry.path)
@@ -175,7 +262,7 @@ class EvidenceIndex:
 
     @property
     def _catalogue_name(self) -> str:
-        return f"index/v{INDEX_FORMAT}/catalogues/{self.digest}.catalogue"
+        return catalogue_name(self.digest)
 
     def _with_catalogue(self, use: Callable[[Catalogue], T]) -> T:
         try:
@@ -187,76 +274,65 @@ class EvidenceIndex:
     def _drop_segment(self, entry: CatalogueEntry) -> None:
         self._segments.pop(entry.blob, None)
         self._headers.pop(entry.blob, None)
-        self._cache.discard(_segment_name(entry.blob))
+        self._store.discard(segment_name(entry.blob))
 
     def _drop_catalogue(self) -> None:
         self._catalogue = None
-        self._cache.discard(self._catalogue_name)
+        self._store.discard(self._catalogue_name)
 
     def _open_catalogue(self) -> Catalogue:
         if self._catalogue is None:
-            buffer = self._cache.load(self._catalogue_name)
+            buffer = self._store.load(self._catalogue_name)
             if buffer is None:
-                buffer = build_catalogue(self._all_entries())
-                self._cache.store(self._catalogue_name, buffer)
+                buffer = self._builder.catalogue(self._retracted())
+                self._store.store(self._catalogue_name, buffer)
+                self._keep_cache_small()
             self._catalogue = Catalogue(buffer)
         return self._catalogue
 
-    def _all_entries(self) -> list[CatalogueEntry]:
-        files = [
-            file
-            for file in self._source.files(layout.RECORDS)
-            if file.path.endswith(layout.JSON_SUFFIX)
-        ]
-        retracted = _retracted_rows([document.value for document in self.retractions()])
-        entries = []
-        with _no_garbage_collection():
-            for done, file in enumerate(files, start=1):
-                entries.append(self._entry(file, retracted))
-                if self._progress is not None:
-                    self._progress(done, len(files), file.path)
-        return entries
+    def _retracted(self) -> dict[str, set[int] | None]:
+        return _retracted_rows([item.value for item in self.retractions()])
 
-    def _entry(self, file: SourceFile, retracted: dict[str, set[int] | None]) -> CatalogueEntry:
+    def _keep_cache_small(self) -> None:
+        if self.segments_built and not self._cache.warnings:
+            # Imported here: usually nothing was made.
+            from perfdb_git.storage.cache_collection import collect_if_due
+            from perfdb_git.storage.cache_limit import cache_limit
+
+            collect_if_due(self._cache.root, cache_limit(), added=self.segments_built)
+
+    def _entries(self, catalogue: Catalogue, key: SeriesKey) -> tuple[CatalogueEntry, ...]:
+        parts = catalogue.parts(key)
+        if not parts:
+            return ()
+        retracted, left_out = catalogue.retracted(), catalogue.left_out()
+        found: list[CatalogueEntry] = []
+        for place, number in parts:
+            folder = catalogue.folders[place]
+            found += self._folder_entries(folder, number, retracted)
+        if left_out:
+            found = [entry for entry in found if entry.path not in left_out]
+        return tuple(sorted(found, key=lambda entry: entry.path) if len(parts) > 1 else found)
+
+    def _folder_entries(
+        self, folder: Folder, number: int, retracted: RetractedRows
+    ) -> list[CatalogueEntry]:
         try:
-            segment = self._load_segment(file)
+            listed = self._builder.directory(folder)
+            return listed.entries(number, folder=folder.path, retracted=retracted)
         except DamagedFileError:
-            self._cache.discard(_segment_name(file.id))
-            segment = self._load_segment(file)
-        rows = retracted.get(segment.sha256, set())
-        return CatalogueEntry(
-            path=file.path,
-            blob=file.id,
-            sha256=segment.sha256,
-            row_count=segment.row_count,
-            header=segment.header,
-            retracted=None
-            if rows is None
-            else tuple(sorted(row for row in rows if row < segment.row_count)),
-        )
+            self._store.discard(directory_name(folder.identity))
+            listed = self._builder.directory(folder)
+            return listed.entries(number, folder=folder.path, retracted=retracted)
 
     def _segment(self, entry: CatalogueEntry) -> Segment:
         segment = self._segments.get(entry.blob)
         if segment is None:
-            segment = self._load_segment(SourceFile(entry.path, entry.blob))
+            segment = self._builder.segment(SourceFile(entry.path, entry.blob))
             if segment.sha256 != entry.sha256 or segment.row_count != entry.row_count:
                 raise DamagedFileError("segment and catalogue disagree")
             self._segments[entry.blob] = segment
         return segment
-
-    def _load_segment(self, file: SourceFile) -> Segment:
-        name = _segment_name(file.id)
-        buffer = self._cache.load(name)
-        if buffer is None:
-            content = self._source.read(file)
-            buffer = build_segment(content, document=file.path, schemas=self._schemas)
-            self._cache.store(name, buffer)
-            self.segments_built += 1
-        return Segment(buffer)
-
-
-def _segment_name(blob: str) -> str:
-    return f"index/v{INDEX_FORMAT}/segments/{blob[:2]}/{blob}.segment"
 
 
 def _retracted_rows(retractions: Sequence[Retraction]) -> dict[str, set[int] | None]:
@@ -272,16 +348,3 @@ def _retracted_rows(retractions: Sequence[Retraction]) -> dict[str, set[int] | N
         if rows is not None and len(row) <= _MAX_ROW_DIGITS:
             rows.add(int(row))
     return result
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Spare the collector the rows: it would walk them many times and find no cycle."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.strict_json import read_json_rows
 from perfdb_git.model.records import RecordSetHeader, Statistic
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 from perfdb_git.storage.index import EvidenceIndex
 from perfdb_git.storage.row_lines import split_row_lines
 

@@ -6,15 +6,17 @@ it. Its blocks are the columns' raw little-endian numbers, mapped into memory wh
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.strict_json import read_json_rows
 from perfdb_git.model.findings import Finding
-from perfdb_git.storage.block_file import BlockFile, Buffer, DamagedFileError, pack_block_file
+from perfdb_git.storage.block_file import BlockFile, Buffer, pack_block_file
 from perfdb_git.storage.record_columns import (
     BadRowsError,
     ColumnData,
@@ -117,6 +119,19 @@ def build_segment(blob: bytes, *, document: str, schemas: SchemaStore) -> bytes:
         "columns": [_place(column, blocks) for column in columns],
     }
     return pack_block_file(SEGMENT_MAGIC, content, blocks)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Spare the collector the rows of many record sets: it would walk them and find no cycle."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _place(column: ColumnData | None, blocks: list[bytes]) -> dict[str, Any] | None:
@@ -234,12 +249,3 @@ class Segment:
             return bool(values[offsets[row] : offsets[row + 1]].tolist() == wanted)
         number = float(values[row])
         return math.isnan(number) if cell is None else bool(number == cell)
-
-
-__all__ = [
-    "DamagedFileError",
-    "Segment",
-    "build_segment",
-    "record_set_findings",
-    "split_record_set",
-]

@@ -21,13 +21,14 @@ from perfdb_git.model.system_profile import SystemProfile
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.storage import layout
 from perfdb_git.storage.cache_directory import CacheDirectory
-from perfdb_git.storage.catalogue import SeriesSummary
+from perfdb_git.storage.catalogue_entries import SeriesSummary
 from perfdb_git.storage.documents import DocumentCache, StoredDocument
 from perfdb_git.storage.index import EvidenceIndex, Progress
 from perfdb_git.storage.record_sets import IndexedRecordSet
+from perfdb_git.storage.segment_store import SegmentStore
 from perfdb_git.storage.segments import split_record_set
 from perfdb_git.storage.shared_reads import SharedReads
-from perfdb_git.storage.sources import ObjectSource, SourceFile
+from perfdb_git.storage.sources import SnapshotSource, SourceFile
 from perfdb_git.storage.verified_rows import verified_rows
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class EvidenceSnapshot:
 
     Parameters
     ----------
-    source : ObjectSource
+    source : SnapshotSource
         The snapshot's files.
     schemas : SchemaStore or None
         Judges documents; None takes the package's own schemas.
@@ -59,17 +60,23 @@ class EvidenceSnapshot:
         Where derived data are kept; None takes `default_cache_directory`.
     progress : callable or None
         Called while record sets are read in; see `Progress`.
+    jobs : int or None
+        How many processes may read record sets in; None takes as many as there are usable CPUs.
+    segment_store : SegmentStore or None
+        Where index files are kept; None takes the cache directory.
     shared : SharedReads or None
         What other snapshots of the same repository have read already.
     """
 
     def __init__(
         self,
-        source: ObjectSource,
+        source: SnapshotSource,
         *,
         schemas: SchemaStore | None = None,
         cache_directory: Path | None = None,
         progress: Progress | None = None,
+        jobs: int | None = None,
+        segment_store: SegmentStore | None = None,
         shared: SharedReads | None = None,
     ) -> None:
         self.source = source
@@ -85,7 +92,9 @@ class EvidenceSnapshot:
             source,
             self._cache,
             self._schemas,
+            store=segment_store,
             progress=progress,
+            jobs=jobs,
             segments=shared.segments,
             headers=shared.headers,
         )
@@ -183,7 +192,9 @@ class EvidenceSnapshot:
         if len(prefix) < MIN_PREFIX or _HEX.fullmatch(prefix) is None:
             return ()
         found = self._index.find(prefix)
-        return tuple(self.record_sets(key)[place] for _, key, place in found)
+        for key in dict.fromkeys(key for _, key in found):
+            self.record_sets(key)
+        return tuple(self._by_address[sha256] for sha256, _ in found)
 
     def verified_rows(self, record_set: _HasAddress, rows: Sequence[int]) -> list[VerifiedRow]:
         """Re-read rows from the Git object behind a record set.

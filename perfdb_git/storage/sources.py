@@ -27,6 +27,21 @@ class SourceFile(NamedTuple):
     mode: int = 0o100644
 
 
+class SourceEntry(NamedTuple):
+    """What stands in a directory: its path in the repository, its id, and whether it is one too."""
+
+    path: str
+    id: str
+    is_directory: bool
+
+
+class SourceAddress(NamedTuple):
+    """What another process opens the same files by: a repository with a commit, or a work tree."""
+
+    path: str
+    commit: str | None
+
+
 class ObjectSource(Protocol):
     """The files of one snapshot."""
 
@@ -46,6 +61,33 @@ class ObjectSource(Protocol):
 
     def read(self, file: SourceFile) -> bytes:
         """Return a file's content, checked against its id."""
+
+
+class SnapshotSource(ObjectSource, Protocol):
+    """The files of one snapshot that an index can be made of."""
+
+    @property
+    def address(self) -> SourceAddress:
+        """Where `open_source` finds the same files."""
+
+    def entries(self, path: str) -> tuple[SourceEntry, ...]:
+        """Return what stands in the directory `path` itself; nothing where it is absent."""
+
+    def size(self, file: SourceFile) -> int:
+        """Return a file's size in bytes without reading its content."""
+
+
+def open_source(address: SourceAddress) -> SnapshotSource:
+    """Open the files of a snapshot anew.
+
+    Raises
+    ------
+    RepositoryUnavailableError
+        Where they cannot be read.
+    """
+    if address.commit is None:
+        return WorktreeSource(Path(address.path))
+    return GitSource(GitStore.open(address.path), address.commit)
 
 
 class GitSource:
@@ -75,6 +117,12 @@ class GitSource:
         self._ids: dict[str, str | None] = {}
 
     @property
+    def address(self) -> SourceAddress:
+        """Where `open_source` finds the same files."""
+        where = self._store.work_tree or self._store.git_directory
+        return SourceAddress(str(where), self.commit)
+
+    @property
     def commit(self) -> str:
         """Full commit id."""
         return self._commit.id
@@ -90,6 +138,18 @@ class GitSource:
             self._ids[path] = self._store.lookup(self._commit.tree, path, limits=self._limits)
         return self._ids[path]
 
+    def entries(self, path: str) -> tuple[SourceEntry, ...]:
+        """Return what stands in the directory `path` itself; nothing where it is absent."""
+        tree = self.object_id(path)
+        if tree is None:
+            return ()
+        found = [
+            SourceEntry(join(path, entry.name), entry.id, entry.kind == "tree")
+            for entry in self._store.read_tree(tree, limits=self._limits, path=path)
+        ]
+        self._ids.update((entry.path, entry.id) for entry in found)
+        return tuple(found)
+
     def files(self, path: str) -> tuple[SourceFile, ...]:
         """Return every file below the directory `path` in Git's order; none where it is absent."""
         tree = self.object_id(path)
@@ -97,6 +157,10 @@ class GitSource:
             return ()
         walk = self._store.walk(tree, limits=self._limits, prefix=path)
         return tuple([SourceFile(file.path, file.id, file.mode) for file in walk])
+
+    def size(self, file: SourceFile) -> int:
+        """Return a file's size in bytes without reading its content."""
+        return self._store.blob_size(file.id, path=file.path)
 
     def read(self, file: SourceFile) -> bytes:
         """Return a file's content, whose hash Git has verified."""
@@ -138,6 +202,11 @@ class WorktreeSource:
         self._ids: dict[str, str | None] = {}
         self._files: dict[str, tuple[SourceFile, ...]] = {}
 
+    @property
+    def address(self) -> SourceAddress:
+        """Where `open_source` finds the same files, until one of them changes."""
+        return SourceAddress(str(self._root.resolve()), None)
+
     def object_id(self, path: str) -> str | None:
         """Return the id of the file or directory at `path`, or None where there is none.
 
@@ -148,10 +217,25 @@ class WorktreeSource:
             self._ids[path] = None if entry is None else self._id(entry, path)
         return self._ids[path]
 
+    def entries(self, path: str) -> tuple[SourceEntry, ...]:
+        """Return what stands in the directory `path` itself; nothing where it is absent."""
+        found: dict[str, SourceEntry] = {}
+        for file in self.files(path):
+            name, inner, _ = file.path[len(path) + 1 :].partition("/")
+            here = join(path, name)
+            identity = self._ids[here] if inner else file.id
+            if identity is not None:
+                found[here] = SourceEntry(here, identity, bool(inner))
+        return tuple(found.values())
+
     def files(self, path: str) -> tuple[SourceFile, ...]:
         """Return every file below the directory `path` in Git's order; none where it is absent."""
         self.object_id(path)
         return self._files.get(path, ())
+
+    def size(self, file: SourceFile) -> int:
+        """Return a file's size in bytes as it is now."""
+        return (self._root / file.path).stat().st_size
 
     def read(self, file: SourceFile) -> bytes:
         """Return a file's content.

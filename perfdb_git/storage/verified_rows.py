@@ -7,7 +7,7 @@ from typing import Any
 
 from perfdb_git.errors import PerfdbError
 from perfdb_git.model.records import VerifiedRow
-from perfdb_git.storage.catalogue import CatalogueEntry
+from perfdb_git.storage.catalogue_entries import CatalogueEntry
 from perfdb_git.storage.index import EvidenceIndex
 from perfdb_git.storage.record_sets import StatedRecordSet
 from perfdb_git.storage.shared_reads import SharedReads

@@ -15,6 +15,7 @@ from perfdb_git.storage.cache_directory import (
     CacheDirectory,
     default_cache_directory,
 )
+from perfdb_git.storage.segment_store import INDEX_FORMAT
 from tests.storage.evidence_fixtures import (
     everything,
     evidence_files,
@@ -67,7 +68,7 @@ def test_a_new_commit_builds_only_its_new_blobs(evidence: Any, cache: Path) -> N
 
 
 @pytest.mark.parametrize("place", [0, 9, 13, 17, 25, 60, -1, 0.3, 0.5, 0.8, 0.95])
-@pytest.mark.parametrize("kind", ["segment", "catalogue"])
+@pytest.mark.parametrize("kind", ["segment", "directory", "catalogue"])
 def test_a_flipped_byte_costs_time_only(
     evidence: Any, cache: Path, kind: str, place: float
 ) -> None:
@@ -82,7 +83,7 @@ def test_a_flipped_byte_costs_time_only(
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"garbage" * 1000, None])
-@pytest.mark.parametrize("kind", ["segment", "catalogue", "json"])
+@pytest.mark.parametrize("kind", ["segment", "directory", "catalogue", "json"])
 def test_garbage_costs_time_only(
     evidence: Any, cache: Path, kind: str, content: bytes | None
 ) -> None:
@@ -115,7 +116,8 @@ def test_each_column_is_checked(evidence: Any, cache: Path) -> None:
 
 def test_deleted_files_are_made_again(evidence: Any, cache: Path) -> None:
     wanted = everything(snapshot_of(evidence.path, cache))
-    for path in [cached(cache, "segment")[1], *cached(cache, "catalogue")]:
+    directories, catalogues = cached(cache, "directory"), cached(cache, "catalogue")
+    for path in [cached(cache, "segment")[1], *directories, *catalogues]:
         path.unlink()
         assert everything(snapshot_of(evidence.path, cache)) == wanted
     shutil.rmtree(cache)
@@ -126,7 +128,7 @@ def test_damage_found_by_an_open_snapshot_is_repaired(evidence: Any, cache: Path
     wanted = everything(snapshot_of(evidence.path, cache))
     snapshot = snapshot_of(evidence.path, cache)
     views = [view for key in snapshot.series_keys() for view in snapshot.record_sets(key)]
-    shutil.rmtree(cache / "index" / "v1" / "segments")
+    shutil.rmtree(cache / "index" / f"v{INDEX_FORMAT}" / "segments")
     assert all(view.dimension("m") is not None for view in views)
     assert everything(snapshot) == wanted
 
@@ -153,7 +155,7 @@ def test_a_damaged_cache_that_cannot_be_written_is_passed_over(
     evidence: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = everything(snapshot_of(evidence.path, cache))
-    for kind in ("segment", "catalogue"):
+    for kind in ("segment", "directory", "catalogue"):
         for path in cached(cache, kind):
             path.write_bytes(path.read_bytes()[:-1])
 

@@ -18,8 +18,9 @@ from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.records import SeriesKey
 from perfdb_git.storage.block_file import BlockFile, pack_block_file
-from perfdb_git.storage.catalogue import CATALOGUE_MAGIC
+from perfdb_git.storage.directory_catalogue import DIRECTORY_MAGIC
 from perfdb_git.storage.index import IndexRebuiltError
+from perfdb_git.storage.segment_store import segment_name
 from perfdb_git.storage.segments import SEGMENT_MAGIC, build_segment
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import SourceFile
@@ -109,7 +110,7 @@ def test_an_index_that_lies_is_found_out(evidence: Any, cache: Path) -> None:
     file = BlockFile(lie, magic=SEGMENT_MAGIC)
     blocks = [bytes(file.block(number)) for number in range(4)]
     blob = view.entry.blob
-    path = cache / "index" / "v1" / "segments" / blob[:2] / f"{blob}.segment"
+    path = cache / segment_name(blob)
     path.unlink()
     path.write_bytes(
         pack_block_file(SEGMENT_MAGIC, {**file.content, "sha256": view.sha256}, blocks)
@@ -127,10 +128,11 @@ def test_an_index_that_lies_is_found_out(evidence: Any, cache: Path) -> None:
 @pytest.mark.parametrize("lie", ["sha256", "row_count", "header", "blob"])
 def test_a_catalogue_that_lies_is_found_out(evidence: Any, cache: Path, lie: str) -> None:
     wanted = everything(snapshot_of(evidence.path, cache))
-    [path] = cache.rglob("*.catalogue")
-    file = BlockFile(path.read_bytes(), magic=CATALOGUE_MAGIC)
-    blocks = [file.json_block(number) for number in range(len(file.content) + 1)]
-    entry, other = blocks[0][0], blocks[0][1]
+    [path] = cache.rglob(f"{evidence.git('rev-parse', 'HEAD:evidence/records/a100/gemm')}.*")
+    file = BlockFile(path.read_bytes(), magic=DIRECTORY_MAGIC)
+    blocks = [bytes(file.block(number)) for number in range(len(file.content) + 2)]
+    entries = json.loads(blocks[0])
+    entry, other = entries[0], entries[1]
     if lie == "sha256":
         entry[2] = "f" * 64
     elif lie == "row_count":
@@ -140,9 +142,8 @@ def test_a_catalogue_that_lies_is_found_out(evidence: Any, cache: Path, lie: str
     else:
         entry[1] = other[1]
     path.unlink()
-    path.write_bytes(
-        pack_block_file(CATALOGUE_MAGIC, file.content, [json.dumps(b).encode() for b in blocks])
-    )
+    blocks[0] = json.dumps(entries).encode()
+    path.write_bytes(pack_block_file(DIRECTORY_MAGIC, file.content, blocks))
     snapshot = snapshot_of(evidence.path, cache)
     with pytest.raises(IndexRebuiltError):
         for view in snapshot.record_sets(A100):
