@@ -32,14 +32,14 @@ index_group = LazyGroup(
         "clear": CommandPlace(__name__, "clear", "Remove every derived file."),
     },
     name="index",
-    help="Build, inspect or clear the derived index; it is rebuilt from Git whenever needed.",
+    help="Build, verify, limit or clear the derived index; it is rebuilt from Git whenever needed.",
 )
 
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many processes may work; by default as many as there are usable CPUs.",
+    help="Use N processes; by default as many as there are usable CPUs, for little work one.",
 )
 
 

@@ -76,7 +76,7 @@ _COMMANDS = {
         "perfdb_git.cli.export", "export_group", "Give parts of a snapshot to other tools."
     ),
     "index": CommandPlace(
-        "perfdb_git.cli.index", "index_group", "Build, inspect or clear the derived index."
+        "perfdb_git.cli.index", "index_group", "Build, verify, limit or clear the derived index."
     ),
 }
 
@@ -103,6 +103,7 @@ Exit status:
 \b
 Environment:
   PERFDB_CACHE_DIR   where derived data is kept; deleting it loses nothing
+  PERFDB_CACHE_LIMIT how large it may grow: 4GiB, or say 500MB, 10GiB or none
   PERFDB_TRACEBACK   set to 1 for the traceback of an internal error
   NO_COLOR           set to anything for no colour
 

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -70,7 +71,7 @@ def in_processes(
     jobs: int | None,
     on_done: Callable[[SourceFile, Outcome], None],
 ) -> None:
-    """Make or verify the segments of record-set files in several processes, where that is sooner.
+    """Make or verify the segments of record-set files in several processes.
 
     Parameters
     ----------
@@ -83,12 +84,14 @@ def in_processes(
     files : sequence of SourceFile
         Each content once. What was not done, for whatever reason, is not reported.
     jobs : int or None
-        How many processes; None takes as many as there are usable CPUs.
+        How many processes; None takes as many as there are usable CPUs where there is much to
+        read, and does nothing where there is little, as 1 does.
     on_done : callable
         Called in this thread with each file that is done, and how it came out.
     """
-    jobs = usable_cpus() if jobs is None else jobs
-    if cache is None or jobs < 2 or not _is_worthwhile(source, files):
+    if jobs is None:
+        jobs = usable_cpus() if _is_worthwhile(source, files) else 1
+    if cache is None or jobs < 2:
         return
     size = max(1, min(_LARGEST_BATCH, len(files) // (jobs * _BATCHES_EACH)))
     batches: _Batches = SimpleQueue()
@@ -96,8 +99,11 @@ def in_processes(
         batches.put(list(files[start : start + size]))
     done: _Done = SimpleQueue()
     first = json.dumps(request(source.address, cache, task))
-    workers = [_Worker(first, batches, done) for _ in range(min(jobs, batches.qsize()))]
+    workers: list[_Worker] = []
     try:
+        with suppress(OSError):  # no further process can start; those that run will do
+            for _ in range(min(jobs, batches.qsize())):
+                workers.append(_Worker(first, batches, done))
         running = len(workers)
         while running:
             item = done.get()

@@ -121,10 +121,37 @@ def test_index(cold_evidence: Evidence) -> None:
     after = envelope(evidence.perfdb("index", "status", "--json"))["data"]
     assert (after["indexed"], after["cache"]["segments"]) == (True, 1)
     assert envelope(evidence.perfdb("index", "build", "--json"))["data"]["built"] == 0
+    assert evidence.perfdb("index", "build", "--jobs", "2").status == 0
     foreign = evidence.cache / "index" / "notes.txt"
     foreign.write_text("mine")
     assert evidence.perfdb("index", "clear").status == 0
     assert [path for path in evidence.cache.rglob("*") if path.is_file()] == [foreign]
+
+
+def test_index_verify_and_gc(evidence: Evidence) -> None:
+    clean = evidence.perfdb("index", "verify")
+    assert clean.status == 0
+    assert clean.out == "1 record set compared with Git, 0 not indexed, 0 index files wrong\n"
+    (segment,) = evidence.cache.rglob("*.segment")
+    segment.write_bytes(segment.read_bytes()[:-1])
+    broken = evidence.perfdb("index", "verify", "--json")
+    value = envelope(broken)
+    assert (broken.status, value["status"]) == (1, "findings")
+    (fault,) = value["data"]["faults"]
+    assert (fault["file"].rpartition("/")[2], fault["fault"]) == (segment.name, "truncated")
+    status = envelope(evidence.perfdb("index", "status", "--json"))["data"]
+    assert (status["indexed"], status["indexed_record_sets"]) == (False, 0)
+    assert evidence.perfdb("resolve", *GEMM).status == 0
+    assert evidence.perfdb("index", "verify").out == clean.out
+
+    kept = envelope(evidence.perfdb("index", "gc", "--json"))["data"]
+    assert (kept["evicted"], kept["unfinished"]) == (0, 0)
+    gone = envelope(evidence.perfdb("index", "gc", "--max-size", "0", "--json"))["data"]
+    assert gone["evicted"] > 2
+    assert gone["size"] == 0
+    assert list(evidence.cache.rglob("*.segment")) == []
+    assert evidence.perfdb("resolve", *GEMM).status == 0
+    assert evidence.perfdb("index", "gc", "--max-size", "much").status == 2
 
 
 def test_messages_go_to_standard_error(evidence: Evidence, tmp_path: Path) -> None:
