@@ -5,10 +5,12 @@ What is found here `read_json_rows` would find too; a file in any other layout i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from perfdb_git.formats.strict_json import read_json
+from perfdb_git.formats.strict_json import read_json, read_json_rows
 
 _ROWS_BEGIN = b'\n  "rows": [\n'
 _ROWS_END = b"\n  ]\n}\n"
@@ -17,7 +19,7 @@ _ROW_BEGIN = b"\n    ["
 _ROW_SEPARATOR = b"],\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RowLines:
     """A record-set file whose every line of ``rows`` is one row.
 
@@ -42,11 +44,20 @@ class RowLines:
 
     def rows(self, numbers: list[int], *, document: str) -> list[list[Any]]:
         """Return some rows, reading no other line."""
-        lines = self.body.split(b"\n")[1:]
-        values: Any = [
-            read_json(lines[number].rstrip(b","), document=document) for number in numbers
-        ]
+        # The newlines stay: a string that one line opens and another closes is refused.
+        text = b",".join([self._line(number) for number in numbers])
+        values: Any = read_json_rows(b"[%b]" % text, document=document)
         return list(values)
+
+    def _line(self, number: int) -> bytes:
+        start, end = self._ends[number], self._ends[number + 1]
+        return self.body[start:end].rstrip(b",")
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each line begins, with its newline, and where the last one ends."""
+        starts = [match.start() for match in re.finditer(rb"\n", self.body)]
+        return [*starts, len(self.body)]
 
 
 def split_row_lines(blob: bytes) -> RowLines | None:

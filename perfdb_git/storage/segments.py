@@ -7,8 +7,7 @@ it. Its blocks are the columns' raw little-endian numbers, mapped into memory wh
 from __future__ import annotations
 
 import gc
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -225,27 +224,38 @@ class Segment:
             return None
         return np.frombuffer(self._file.block(place["offsets"]), dtype=_OFFSET)
 
-    def states(self, row: int, cells: tuple[Any, ...]) -> bool:
-        """Tell whether the segment holds exactly these numbers for a row.
+    def states(self, rows: Sequence[int], cells: Sequence[tuple[Any, ...]]) -> bool:
+        """Tell whether the segment holds exactly these numbers.
 
         Parameters
         ----------
-        row : int
-            From 0.
-        cells : tuple
-            The row as its Git object has it; source cells are not compared.
+        rows : sequence of int
+            Row numbers, from 0.
+        cells : sequence of tuple
+            Each row as its Git object has it; source cells are not compared.
         """
-        return len(cells) == len(self._places) and all(
-            self._holds(column, row, cell) for column, cell in enumerate(cells)
-        )
+        if not all(len(row) == len(self._places) for row in cells):
+            return False
+        columns = zip(*cells, strict=True)
+        return all(self._holds(place, rows, column) for place, column in enumerate(columns))
 
-    def _holds(self, column: int, row: int, cell: Any) -> bool:
-        values = self.values(column)
+    def _holds(self, column: int, rows: Sequence[int], cells: tuple[Any, ...]) -> bool:
+        import numpy as np
+
+        values, offsets = self.values(column), self.offsets(column)
         if values is None:
             return True
-        offsets = self.offsets(column)
         if offsets is not None:
-            wanted = [] if cell is None else cell if isinstance(cell, list) else [cell]
-            return bool(values[offsets[row] : offsets[row + 1]].tolist() == wanted)
-        number = float(values[row])
-        return math.isnan(number) if cell is None else bool(number == cell)
+            return all(
+                values[offsets[row] : offsets[row + 1]].tolist() == _samples(cell)
+                for row, cell in zip(rows, cells, strict=True)
+            )
+        try:
+            stated = np.array(cells, dtype=np.float64)  # None becomes NaN
+        except (TypeError, ValueError):
+            return False
+        return bool(np.array_equal(values[list(rows)], stated, equal_nan=True))
+
+
+def _samples(cell: Any) -> list[Any]:
+    return [] if cell is None else cell if isinstance(cell, list) else [cell]

@@ -72,6 +72,6 @@ def _agrees(
     return index.with_segment(
         entry,
         lambda segment: (
-            segment.header == stated.header and all(segment.states(row, cells[row]) for row in rows)
+            segment.header == stated.header and segment.states(rows, [cells[row] for row in rows])
         ),
     )

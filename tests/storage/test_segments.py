@@ -64,8 +64,10 @@ def test_a_segment_holds_what_the_strict_reader_reads(cells: list[Any]) -> None:
     assert segment.sha256 == sha256_hex(content)
     assert segment.row_count == len(cells)
     assert {**segment.header, "rows": strict["rows"]} == strict
+    everything = [tuple(stated) for stated in strict["rows"]]
+    assert segment.states(range(len(cells)), everything)
     for row, stated in enumerate(strict["rows"]):
-        assert segment.states(row, tuple(stated))
+        assert segment.states([row], [tuple(stated)])
         for column, cell in enumerate(stated[:6]):
             found = cell_of(segment, column, row)
             if isinstance(found, list):
@@ -106,11 +108,24 @@ def test_rows_are_found_in_any_layout(body: str) -> None:
 def test_a_segment_is_not_equal_to_other_cells() -> None:
     segment = build([[1, None, 0.5, None, [1, 2.5], 3, 0, "x"]])
     good = (1, None, 0.5, None, [1, 2.5], 3, 0, "x")
-    assert segment.states(0, good)
-    assert segment.states(0, (*good[:6], 7, "source cells are not held"))
-    for place, other in [(0, 2), (1, 0), (2, None), (3, 0), (4, [1]), (4, None), (5, 4)]:
-        assert not segment.states(0, (*good[:place], other, *good[place + 1 :]))
-    assert not segment.states(0, good[:-1])
+    assert segment.states([0], [good])
+    assert segment.states([0], [(*good[:6], 7, "source cells are not held")])
+    for place, other in [
+        (0, 2),
+        (1, 0),
+        (2, None),
+        (3, 0),
+        (4, [1]),
+        (4, None),
+        (5, 4),
+        (0, "x"),
+        (0, [1]),
+    ]:
+        assert not segment.states([0], [(*good[:place], other, *good[place + 1 :])])
+    assert not segment.states([0], [good[:-1]])
+    assert segment.states([0, 0], [good, good])
+    assert not segment.states([0, 0], [good, (2, *good[1:])])
+    assert segment.states([], [])
 
 
 @pytest.mark.parametrize(
