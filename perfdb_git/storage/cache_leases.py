@@ -25,7 +25,8 @@ UNKNOWN_WRITER = "0" * 16
 """In the names of temporary files whose writer could not take a lease."""
 
 _SUFFIX = ".lease"
-_taken: dict[Path, str] = {}
+_MOST_DIRECTORIES = 16
+"""Of more than these a process gives up the first: each lease is an open file."""
 
 
 class LiveLease(NamedTuple):
@@ -35,41 +36,72 @@ class LiveLease(NamedTuple):
     since: float
 
 
+class _HeldLease(NamedTuple):
+    """A lease of this process, or of the one that it was forked from."""
+
+    name: str
+    path: Path
+    descriptor: int
+    process: int
+
+    def release(self) -> None:
+        # A forked child ends too, and its parent goes on.
+        if self.process == os.getpid():
+            with suppress(OSError):
+                self.path.unlink()
+            os.close(self.descriptor)
+
+
+_held: dict[Path, _HeldLease | None] = {}
+
+
 def take_lease(root: Path) -> str:
     """Return the name of this process's lease on a cache directory, taking it the first time.
 
     Where none can be taken (a directory that cannot be written, a file system without locks) the
     name is `UNKNOWN_WRITER`.
     """
-    if root not in _taken:
+    if root not in _held:
         try:
-            _taken[root] = _new_lease(root / LEASES)
+            _held[root] = _new_lease(root / LEASES)
         except OSError:
-            _taken[root] = UNKNOWN_WRITER
-    return _taken[root]
+            _held[root] = None
+        if len(_held) > _MOST_DIRECTORIES:
+            _release(next(iter(_held)))
+    lease = _held[root]
+    return UNKNOWN_WRITER if lease is None else lease.name
 
 
-def _new_lease(folder: Path) -> str:
+def _new_lease(folder: Path) -> _HeldLease | None:
     if fcntl is None:
-        return UNKNOWN_WRITER
+        return None
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         name = secrets.token_hex(8)
         path = folder / f"{name}{_SUFFIX}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError:
+            os.close(descriptor)
+            path.unlink()
+            raise
         # Whoever collects may have taken the file for a dead one before it was locked.
         if path.exists():
-            atexit.register(_release, path, os.getpid())
-            return name
+            return _HeldLease(name, path, descriptor, os.getpid())
         os.close(descriptor)
 
 
-def _release(path: Path, process: int) -> None:
-    # A forked child ends too, and its parent goes on.
-    if os.getpid() == process:
-        with suppress(OSError):
-            path.unlink()
+def _release(root: Path) -> None:
+    lease = _held.pop(root)
+    if lease is not None:
+        lease.release()
+
+
+@atexit.register
+def _release_all() -> None:
+    for root in list(_held):
+        _release(root)
 
 
 def live_leases(root: Path) -> list[LiveLease]:

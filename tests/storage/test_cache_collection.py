@@ -242,3 +242,13 @@ def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
     assert cache_limit() == 10_000_000
     monkeypatch.setenv(LIMIT_VARIABLE, "none")
     assert cache_limit() is None
+
+
+def test_a_process_holds_few_leases_open(tmp_path: Path) -> None:
+    opened = Path("/proc/self/fd")
+    before = sum(1 for _ in opened.iterdir())
+    for number in range(100):
+        CacheDirectory(tmp_path / str(number)).store(segment_name("a" * 40), b"content")
+    assert sum(1 for _ in opened.iterdir()) - before <= 16
+    assert live_leases(tmp_path / "0") == []
+    assert len(live_leases(tmp_path / "99")) == 1
