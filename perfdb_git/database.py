@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from perfdb_git.errors import UsageError
 from perfdb_git.formats.codec import decode, encode
@@ -37,7 +37,7 @@ from perfdb_git.storage.index import IndexRebuiltError, Progress
 from perfdb_git.storage.segment_store import SegmentStore
 from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.snapshot import EvidenceSnapshot
-from perfdb_git.storage.sources import GitSource, WorktreeSource
+from perfdb_git.storage.sources import GitSource, SnapshotSource, WorktreeSource
 from perfdb_git.storage.validation_documents import SnapshotValidations
 
 if TYPE_CHECKING:
@@ -57,6 +57,15 @@ DEFAULT_POLICY = "default"
 DEFAULT_REVISION = "HEAD"
 
 
+class IndexSettings(TypedDict, total=False):
+    """How derived data are kept and made; see `PerformanceDatabase`."""
+
+    cache_directory: Path | None
+    progress: Progress | None
+    jobs: int | None
+    segment_store: SegmentStore | None
+
+
 class PerformanceDatabase:
     """An evidence repository, read at any revision.
 
@@ -74,59 +83,26 @@ class PerformanceDatabase:
         Where index files are kept; ``None`` takes the cache directory.
     """
 
-    def __init__(
-        self,
-        store: GitStore,
-        *,
-        cache_directory: Path | None = None,
-        progress: Progress | None = None,
-        jobs: int | None = None,
-        segment_store: SegmentStore | None = None,
-    ) -> None:
+    def __init__(self, store: GitStore, **settings: Unpack[IndexSettings]) -> None:
         self.store = store
-        self._jobs = jobs
-        self._segment_store = segment_store
-        self._cache_directory = cache_directory
-        self._progress = progress
+        self._settings = settings
         self._shared = SharedReads()
 
     @classmethod
-    def open(
-        cls,
-        path: Path | str = ".",
-        *,
-        cache_directory: Path | None = None,
-        progress: Progress | None = None,
-        jobs: int | None = None,
-        segment_store: SegmentStore | None = None,
-    ) -> PerformanceDatabase:
-        """Open the repository that holds ``path``.
+    def open(cls, path: Path | str = ".", **settings: Unpack[IndexSettings]) -> PerformanceDatabase:
+        """Open the repository that holds ``path``; settings are those of the class.
 
         Raises
         ------
         RepositoryUnavailableError
             When there is none, or it cannot be read.
         """
-        return cls(
-            GitStore.open(path),
-            cache_directory=cache_directory,
-            progress=progress,
-            jobs=jobs,
-            segment_store=segment_store,
-        )
+        return cls(GitStore.open(path), **settings)
 
     def at(self, revision: str = DEFAULT_REVISION) -> DatabaseSnapshot:
         """Return the snapshot at a revision; its full commit id is the fingerprint."""
         resolved = self.store.resolve_revision(revision)
-        evidence = EvidenceSnapshot(
-            GitSource(self.store, resolved.commit),
-            cache_directory=self._cache_directory,
-            progress=self._progress,
-            jobs=self._jobs,
-            segment_store=self._segment_store,
-            shared=self._shared,
-        )
-        return DatabaseSnapshot(evidence, revision=resolved)
+        return self._snapshot(GitSource(self.store, resolved.commit), resolved)
 
     def worktree(self) -> DatabaseSnapshot:
         """Return the uncommitted files as a snapshot; its answers are marked ``uncommitted``.
@@ -141,15 +117,13 @@ class PerformanceDatabase:
             raise UsageError(
                 "a bare repository has no work tree", code="no-work-tree", remedy="use --at REV"
             )
-        evidence = EvidenceSnapshot(
-            WorktreeSource(root),
-            cache_directory=self._cache_directory,
-            progress=self._progress,
-            jobs=self._jobs,
-            segment_store=self._segment_store,
-            shared=self._shared,
-        )
-        return DatabaseSnapshot(evidence, revision=None)
+        return self._snapshot(WorktreeSource(root), None)
+
+    def _snapshot(
+        self, source: SnapshotSource, revision: ResolvedRevision | None
+    ) -> DatabaseSnapshot:
+        evidence = EvidenceSnapshot(source, shared=self._shared, **self._settings)
+        return DatabaseSnapshot(evidence, revision=revision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

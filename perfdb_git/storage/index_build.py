@@ -72,11 +72,11 @@ class IndexBuilder:
             for folder in reversed(folders)
             if not self._store.has(directory_name(folder.identity))
         }
-        files = {identity: files_of(self._source, item) for identity, item in lacking.items()}
+        files = {item.path: files_of(self._source, item) for item in lacking.values()}
         require_countable(sum(map(len, files.values())))
         self._make_segments([file for found in files.values() for file in found])
         return build_catalogue(
-            [(folder, self.directory(folder, files.get(folder.identity))) for folder in folders],
+            [(folder, self.directory(folder, files.get(folder.path))) for folder in folders],
             retracted,
         )
 
