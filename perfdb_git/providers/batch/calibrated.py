@@ -12,12 +12,13 @@ import numpy as np
 from perfdb_git.analysis.symmetric_trees import BLOCK_ROWS
 from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import CalibrationSlice
-from perfdb_git.model.estimate import Method
 from perfdb_git.operations.query_groups import QueryGroup
 from perfdb_git.operations.work_inputs import in_work_terms
 from perfdb_git.providers.batch.answers import BatchAnswers, joined
 from perfdb_git.providers.batch.context import BatchContext
 from perfdb_git.providers.batch.row_by_row import distinct_rows
+from perfdb_git.providers.batch.twin import ProviderTwin
+from perfdb_git.providers.calibrated import CalibratedProvider
 from perfdb_git.providers.calibrated_points import (
     CalibratedPoints,
     evaluate,
@@ -26,7 +27,6 @@ from perfdb_git.providers.calibrated_points import (
 )
 from perfdb_git.providers.calibration_models import CalibrationDocument
 from perfdb_git.providers.calibration_selection import (
-    NAME,
     RESPONSE,
     CalibrationSelection,
     interval_rule,
@@ -64,7 +64,7 @@ class _Asked:
         return replace(self, inputs=inputs)
 
 
-class CalibratedBatch:
+class CalibratedBatch(ProviderTwin):
     """`CalibratedProvider` for many questions.
 
     Parameters
@@ -76,23 +76,8 @@ class CalibratedBatch:
     """
 
     def __init__(self, selection: CalibrationSelection, context: BatchContext) -> None:
+        super().__init__(CalibratedProvider(selection), context)
         self._selection = selection
-        self._context = context
-
-    @property
-    def name(self) -> str:
-        """``calibrated``."""
-        return NAME
-
-    @property
-    def method(self) -> Method:
-        """``calibrated``."""
-        return "calibrated"
-
-    @property
-    def revision(self) -> str:
-        """Provider revision, with the digest of the calibrations that the policy selects."""
-        return self._selection.revision
 
     def answers(self, group: QueryGroup, *, values: bool) -> BatchAnswers:
         """Answer the questions of a group; see `BatchProvider`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfdb_git.model.estimate import Method, ValidityKind
+from perfdb_git.model.estimate import ValidityKind
 from perfdb_git.model.system_profile import EfficiencyStep, SystemProfile, TableReading
 from perfdb_git.operations.query_groups import QueryGroup
 from perfdb_git.operations.work import Work
@@ -16,6 +16,7 @@ from perfdb_git.providers.analytical import AnalyticalProvider, arithmetic_rate,
 from perfdb_git.providers.batch.answers import BatchAnswers, joined
 from perfdb_git.providers.batch.context import BatchContext
 from perfdb_git.providers.batch.row_by_row import distinct_rows
+from perfdb_git.providers.batch.twin import ProviderTwin
 from perfdb_git.providers.fallback import FallbackProvider, bound_parts, declared_bound
 from perfdb_git.providers.profiled_work import ProfiledWork, ProfileSelection, Refusal
 from perfdb_git.providers.roofline import MAIN_MEMORY, interpolated_efficiency
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 RESPONSE = "latency"
 
 
-class _ModelledBatch:
+class _ModelledBatch(ProviderTwin):
     """What both sources share: a profile selection and one way to write answers."""
 
     def __init__(
@@ -36,24 +37,8 @@ class _ModelledBatch:
         selection: ProfileSelection,
         context: BatchContext,
     ) -> None:
-        self._provider = provider
+        super().__init__(provider, context)
         self._selection = selection
-        self._context = context
-
-    @property
-    def name(self) -> str:
-        """Name of the provider."""
-        return self._provider.name
-
-    @property
-    def method(self) -> Method:
-        """Method of the provider."""
-        return self._provider.method
-
-    @property
-    def revision(self) -> str:
-        """Revision of the provider."""
-        return self._provider.revision
 
     def _work(self, group: QueryGroup) -> ProfiledWork | Refusal:
         return self._selection.work_at({**group.terms, **group.numbers})

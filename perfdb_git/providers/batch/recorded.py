@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfdb_git.model.estimate import CostEstimate, CostSupport, Method
+from perfdb_git.model.estimate import CostEstimate, CostSupport
 from perfdb_git.model.instants import earliest_instant
 from perfdb_git.model.records import record_id
 from perfdb_git.operations.query_groups import QueryGroup, representative
@@ -21,6 +21,7 @@ from perfdb_git.providers.batch.recorded_values import (
 )
 from perfdb_git.providers.batch.row_by_row import RowByRow, write_estimate
 from perfdb_git.providers.batch.series_rows import row_blocks
+from perfdb_git.providers.batch.twin import ProviderTwin
 from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
 from perfdb_git.providers.held_clocks import states_clocks
 from perfdb_git.providers.matching import Matcher
@@ -35,7 +36,7 @@ _MOST_PLANS = 256
 """Kinds of questions whose look-up tables are kept."""
 
 
-class RecordedBatch:
+class RecordedBatch(ProviderTwin):
     """`RecordedProvider` for many questions.
 
     Parameters
@@ -51,26 +52,11 @@ class RecordedBatch:
     def __init__(
         self, provider: RecordedProvider, evidence: EvidenceReader, context: BatchContext
     ) -> None:
+        super().__init__(provider, context)
         self._provider = provider
         self._evidence = evidence
-        self._context = context
         self._one_by_one = RowByRow(provider, context)
         self._plans: OrderedDict[tuple[object, ...], _Cells] = OrderedDict()
-
-    @property
-    def name(self) -> str:
-        """Name of the provider."""
-        return self._provider.name
-
-    @property
-    def method(self) -> Method:
-        """Method of the provider."""
-        return self._provider.method
-
-    @property
-    def revision(self) -> str:
-        """Revision of the provider."""
-        return self._provider.revision
 
     def answers(self, group: QueryGroup, *, values: bool) -> BatchAnswers:
         """Answer the questions of a group; see `BatchProvider`."""

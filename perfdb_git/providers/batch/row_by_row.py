@@ -6,46 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perfdb_git.model.estimate import CostEstimate, CostSupport, Method
+from perfdb_git.model.estimate import CostEstimate, CostSupport
 from perfdb_git.model.instants import earliest_instant
 from perfdb_git.operations.query_groups import QueryGroup, representative
 from perfdb_git.providers.batch.answers import BatchAnswers, RecordLists
 from perfdb_git.providers.batch.context import BatchContext, judged_uncertainty
-from perfdb_git.providers.protocol import CostProvider
+from perfdb_git.providers.batch.twin import ProviderTwin
 
 if TYPE_CHECKING:
     from perfdb_git.providers.batch.answers import Places
 
 
-class RowByRow:
-    """Any provider behind the protocol of batches.
-
-    Parameters
-    ----------
-    provider : CostProvider
-        Answers each question.
-    context : BatchContext
-        Of the batch.
-    """
-
-    def __init__(self, provider: CostProvider, context: BatchContext) -> None:
-        self._provider = provider
-        self._context = context
-
-    @property
-    def name(self) -> str:
-        """Name of the provider."""
-        return self._provider.name
-
-    @property
-    def method(self) -> Method:
-        """Method of the provider."""
-        return self._provider.method
-
-    @property
-    def revision(self) -> str:
-        """Revision of the provider."""
-        return self._provider.revision
+class RowByRow(ProviderTwin):
+    """Any provider behind the protocol of batches; parameters are those of `ProviderTwin`."""
 
     def answers(self, group: QueryGroup, *, values: bool) -> BatchAnswers:
         """Ask each distinct question once; see `BatchProvider`."""
@@ -56,8 +29,8 @@ class RowByRow:
             query = representative(
                 group, self._context.vocabulary, limits=self._context.limits, row=row
             )
-            support = self._provider.supports(query)
-            estimate = self._provider.estimate(query) if support.answerable else None
+            support = self._source.supports(query)
+            estimate = self._source.estimate(query) if support.answerable else None
             write_estimate(found, number, support, estimate, self._context)
             ids.append(() if estimate is None else estimate.provenance.record_ids)
         return found.with_records(self._lists(ids)).take(places)
