@@ -174,7 +174,7 @@ def _benchmarks(
         seen.add(repeat)
         item.rows.append(row)
         item.row_places.append(place)
-        if len(item.rows) > row.get("repetitions", len(item.rows)):
+        if len(item.rows) > (row.get("repetitions") or len(item.rows)):
             places.append((name, place))
     require_distinct(places, document)
     for item in found.values():

@@ -7,6 +7,7 @@ of zero is one that was not measured, and is stored as unknown with its reason.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median
@@ -23,6 +24,7 @@ _ASCENDING = (
 _PRINTED = 1e-3
 """Statistics of one row are rounded to different digits."""
 
+_LARGEST = 2**53 - 1
 _TIME = "latency"
 _ZERO = "the tool states a time of zero, which is none that was measured"
 
@@ -34,7 +36,16 @@ def plausible(result: ToolResult) -> ToolResult:
     ----------
     result : ToolResult
         As an importer reads it.
+
+    Raises
+    ------
+    TypeError
+        For a fact of the machine that is no text.
     """
+    for name in ("driver", "kernel", "operating_system", "processor"):
+        fact = getattr(result.environment, name)
+        if fact is not None and not isinstance(fact, str):
+            raise TypeError(f"the {name} is {fact!r}, no text")
     points: list[Point] = []
     bad: list[str] = []
     for point in result.points:
@@ -50,6 +61,8 @@ def _faults(metrics: Mapping[MetricColumn, MetricCell]) -> Iterator[str]:
     stated: dict[str, dict[str, float]] = {}
     for column, cell in metrics.items():
         for value in _values(cell):
+            if not math.isfinite(value) or (value > _LARGEST and column.statistic == "count"):
+                yield f"{column.name} {column.statistic} is {value:g}: no number of evidence"
             if value < 0:
                 yield f"{column.name} {column.statistic} is {value:g} {column.unit}: negative"
         if isinstance(cell, int | float):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfdb_git.errors import InvalidRowsError
+from perfdb_git.errors import InvalidInputError, InvalidRowsError
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.formats.redaction import Redactor
 from perfdb_git.formats.schemas import SchemaStore
@@ -33,6 +33,9 @@ from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import WorktreeSource
 
 Progress = Callable[[int, int, str], None]
+
+_OTHER_SHAPES = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading a member of a document raises where it has another type, or is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +201,7 @@ class _Run:
         tool = sniff(text) if sniffed else importer(self._request.tool)
         if not tool.recognises(text):
             text.require_readable()
-        result = plausible(tool.read(text, self._facts.reading))
+        result = self._result(tool, text)
         self._refuse_bad_rows(result, name)
         redactor = Redactor(users=result.environment.users, hosts=result.environment.hosts)
         points = PointCompleter(
@@ -229,6 +232,19 @@ class _Run:
             ),
         )
         return file, built.record_sets
+
+    def _result(self, tool: ToolImporter, text: SourceText) -> ToolResult:
+        try:
+            return plausible(tool.read(text, self._facts.reading))
+        except _OTHER_SHAPES as error:
+            # Importers walk through documents of others: a member that is missing or of another
+            # type is the file's, and of a version that the importer does not know.
+            raise InvalidInputError(
+                f"has another layout than {tool.label} reads ({type(error).__name__}: {error})",
+                code="unknown-layout",
+                document=text.document,
+                remedy="if this is what the tool writes, report its version",
+            ) from error
 
     def _refuse_bad_rows(self, result: ToolResult, name: str) -> None:
         if result.bad_rows and not self._request.skip_bad_rows:

@@ -260,3 +260,38 @@ def test_the_processor_load_of_perftest_is_no_bandwidth(tools: ToolEvidence) -> 
     path = tools.put("a.txt", change(text_of("perftest_gbits.txt")))
     item = tools.take(path, GPU).sets[0]
     assert item.column("bandwidth", "mean") == [100]
+
+
+OTHER_SHAPES = {
+    "pyperf_2_11.json": (("benchmarks", 0, "runs", 0), []),
+    "gbench_1_7.json": (("benchmarks", 0), "BM_x"),
+    "fio_3_33.json": (("jobs", 0, "job options"), "x"),
+    "hyperfine_1_15.json": (("results", 0, "times"), True),
+    "iperf3_3_12.json": (("intervals", 0, "sum"), "x"),
+    "nvbench.json": (("benchmarks", 0, "states", 0, "summaries", 0), []),
+    "pytest_benchmark_5_3.json": (("benchmarks", 0), 1),
+    "pyperf_two_modes.json": (("benchmarks", 0, "metadata", "cpu_model_name"), {}),
+    "kineto_trace.json": (("traceEvents", 1, "args"), "x"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_SHAPES)
+def test_members_of_another_type_are_no_internal_error(tools: ToolEvidence, name: str) -> None:
+    (*parents, last), value = OTHER_SHAPES[name]
+    document = json.loads(text_of(name))
+    place = document
+    for key in parents:
+        place = place[key]
+    place[last] = value
+    with pytest.raises(InvalidInputError) as caught:
+        tools.take(tools.put_json(name, document), CPU)
+    assert caught.value.code == "unknown-layout"
+    assert "has another layout than" in str(caught.value)
+
+
+def test_a_number_that_is_none_is_refused(tools: ToolEvidence) -> None:
+    document = json.loads(text_of("fio_3_33.json"))
+    document["jobs"][0]["read"]["bw_bytes"] = "nan"
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(tools.put_json("a.json", document), CPU)
+    assert "bandwidth mean is nan" in caught.value.rows[0]
