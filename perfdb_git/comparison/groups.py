@@ -16,7 +16,7 @@ from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.model.records import RecordSetHeader, record_id
 from perfdb_git.model.values import Scalar
-from perfdb_git.providers.held_clocks import ClockLog, clock_log
+from perfdb_git.providers.held_clocks import ClockLog, ClockReader
 from perfdb_git.providers.observations import Observation, metric_names, observe, si_unit
 from perfdb_git.storage.record_sets import IndexedRecordSet
 
@@ -215,6 +215,7 @@ def _read_record_set(
         for name in metric_names(header)
         if not reading.metrics or name in reading.metrics
     ]
+    reader = ClockReader(view.sha256, header)
     for number, stated in enumerate(rows):
         if number in gone or (only is not None and number not in only):
             continue
@@ -224,6 +225,7 @@ def _read_record_set(
             continue
         values = tuple(sorted((n, v) for n, v in context.items() if n not in unmatched))
         across = {name: context[name] for name in reading.across if name in context}
+        clock = reader.log(number, cells)
         for metric, unit in metrics:
             observation = observe(header, cells, metric)
             if observation is None:
@@ -233,7 +235,7 @@ def _read_record_set(
                 record=record_id(view.sha256, number),
                 header=header,
                 observation=observation,
-                clock=clock_log(view.sha256, number, header, cells),
+                clock=clock,
                 across=across,
             )
             groups.setdefault(key, Group()).members.append(member)

@@ -49,43 +49,67 @@ class ClockLog:
     reasons: tuple[str, ...]
 
 
-def clock_log(
-    record_set: str, row: int, header: RecordSetHeader, cells: Sequence[object]
-) -> ClockLog:
-    """Read what a row states of the clock.
+class ClockReader:
+    """Reads what the rows of one record set state of the clock.
 
     Parameters
     ----------
     record_set : str
-        SHA-256 of its record set.
-    row : int
-        Number of the row.
+        SHA-256 of the record set.
     header : RecordSetHeader
-        Header of the record set.
-    cells : sequence
-        The row, one cell a column.
+        Its header.
     """
-    counts = set()
-    clocks = []
-    reasons = [text for name, cell in header.source.keys.items() for text in _stated(name, cell)]
-    for column, cell in zip(header.columns, cells, strict=True):
-        if column.role == "source":
-            reasons += _stated(column.name, cell)
-        elif column.role == "metric" and column.statistic == "sample" and column.unit is not None:
-            values = _numbers(cell)
-            if UNITS[column.unit].si == CLOCK_UNIT:
-                clocks.append(
-                    tuple(UNITS[column.unit].to_si(value) / _HZ_A_MHZ for value in values)
-                )
-            elif values:
-                counts.add(len(values))
-    return ClockLog(
-        run=record_set if counts == {1} else record_id(record_set, row),
-        samples=max(counts, default=0),
-        # A clock that was not read at each sample says nothing of single ones.
-        clocks=tuple(series for series in clocks if len(series) in counts),
-        reasons=tuple(reasons),
-    )
+
+    def __init__(self, record_set: str, header: RecordSetHeader) -> None:
+        self._record_set = record_set
+        self._shared = tuple(
+            text for name, cell in header.source.keys.items() for text in _stated(name, cell)
+        )
+        columns = list(enumerate(header.columns))
+        self._reasons = [
+            (place, column.name)
+            for place, column in columns
+            if column.role == "source" and _reason_column(column.name)
+        ]
+        samples = [
+            (place, UNITS[column.unit])
+            for place, column in columns
+            if column.role == "metric" and column.statistic == "sample" and column.unit is not None
+        ]
+        self._clocks = [(place, unit) for place, unit in samples if unit.si == CLOCK_UNIT]
+        self._values = [place for place, unit in samples if unit.si != CLOCK_UNIT]
+
+    @property
+    def states_nothing(self) -> bool:
+        """Whether no row can say anything of the clock."""
+        return not (self._shared or self._reasons or self._clocks)
+
+    def log(self, row: int, cells: Sequence[object]) -> ClockLog:
+        """Return what a row states.
+
+        Parameters
+        ----------
+        row : int
+            Number of the row.
+        cells : sequence
+            The row, one cell a column.
+        """
+        own = record_id(self._record_set, row)
+        if self.states_nothing:
+            return ClockLog(run=own, samples=0, clocks=(), reasons=())
+        counts = {len(_numbers(cells[place])) for place in self._values} - {0}
+        clocks = [
+            tuple(unit.to_si(value) / _HZ_A_MHZ for value in _numbers(cells[place]))
+            for place, unit in self._clocks
+        ]
+        reasons = [text for place, name in self._reasons for text in _stated(name, cells[place])]
+        return ClockLog(
+            run=self._record_set if counts == {1} else own,
+            samples=max(counts, default=0),
+            # A clock that was not read at each sample says nothing of single ones.
+            clocks=tuple(series for series in clocks if len(series) in counts),
+            reasons=(*self._shared, *reasons),
+        )
 
 
 def held_clocks(records: Sequence[tuple[RecordSetHeader, ClockLog]]) -> list[str | None]:
@@ -117,27 +141,21 @@ def held_clocks_of_set(
     rows : sequence of rows
         Its rows, one cell a column.
     """
-    if not states_clocks(header):
+    reader = ClockReader(record_set, header)
+    if not states_clocks(reader, header):
         return ()
     places = [place for place, item in enumerate(header.columns) if item.role == "dimension"]
     contexts: dict[tuple[object, ...], list[tuple[RecordSetHeader, ClockLog]]] = {}
     for number, cells in enumerate(rows):
         context = tuple(cells[place] for place in places)
-        log = clock_log(record_set, number, header, cells)
-        contexts.setdefault(context, []).append((header, log))
+        contexts.setdefault(context, []).append((header, reader.log(number, cells)))
     found = (text for records in contexts.values() for text in held_clocks(records))
     return tuple(dict.fromkeys(text for text in found if text is not None))
 
 
-def states_clocks(header: RecordSetHeader) -> bool:
+def states_clocks(reader: ClockReader, header: RecordSetHeader) -> bool:
     """Return whether a record set can say anything of clocks at all."""
-    names = [*header.source.keys, *(c.name for c in header.columns if c.role == "source")]
-    units = {column.unit for column in header.columns if column.unit is not None}
-    return (
-        any(_reason_column(name) for name in names)
-        or any(UNITS[unit].si == CLOCK_UNIT for unit in units)
-        or _limits_at_capture(header) is not None
-    )
+    return not reader.states_nothing or _limits_at_capture(header) is not None
 
 
 def _held(logs: Sequence[ClockLog]) -> str | None:

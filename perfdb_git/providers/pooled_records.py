@@ -10,7 +10,7 @@ from perfdb_git.model.query import CostQuery
 from perfdb_git.model.records import RecordSetHeader, VerifiedRow, record_id
 from perfdb_git.model.values import JsonValue
 from perfdb_git.providers.evidence import EvidenceReader
-from perfdb_git.providers.held_clocks import clock_log, held_clocks
+from perfdb_git.providers.held_clocks import ClockLog, ClockReader, held_clocks
 from perfdb_git.providers.matching import Match
 from perfdb_git.providers.observations import (
     Observation,
@@ -157,12 +157,15 @@ def pool_records(
     refuse_throttled : bool
         Whether records taken under a held-down clock are left out; nothing may be left then.
     """
-    rows = [
-        (candidate.record_set.header, row)
-        for candidate in match.candidates
-        for row in evidence.verified_rows(candidate.record_set, candidate.rows)
-    ]
-    rows, throttled = _without_throttled(rows, refuse=refuse_throttled)
+    found_rows: list[tuple[RecordSetHeader, VerifiedRow]] = []
+    logs: list[tuple[RecordSetHeader, ClockLog]] = []
+    for candidate in match.candidates:
+        header = candidate.record_set.header
+        reader = ClockReader(candidate.record_set.sha256, header)
+        for row in evidence.verified_rows(candidate.record_set, candidate.rows):
+            found_rows.append((header, row))
+            logs.append((header, reader.log(row.row, row.cells)))
+    rows, throttled = _without_throttled(found_rows, held_clocks(logs), refuse=refuse_throttled)
     found: dict[str, list[Observation]] = {}
     units: dict[str, str] = {}
     for header, row in rows:
@@ -178,11 +181,8 @@ def pool_records(
 
 
 def _without_throttled(
-    rows: list[tuple[RecordSetHeader, VerifiedRow]], *, refuse: bool
+    rows: list[tuple[RecordSetHeader, VerifiedRow]], held: Sequence[str | None], *, refuse: bool
 ) -> tuple[list[tuple[RecordSetHeader, VerifiedRow]], ThrottledRecords]:
-    held = held_clocks(
-        [(header, clock_log(row.record_set, row.row, header, row.cells)) for header, row in rows]
-    )
     reasons = [reason for reason in held if reason is not None]
     throttled = ThrottledRecords(
         count=len(reasons), reasons=tuple(dict.fromkeys(reasons)), refused=refuse
