@@ -20,7 +20,7 @@ README = "README.md"
 _DEFAULT_POLICY = "default"
 _BRANCH = "refs/heads/main"
 _EXACT_BYTES = b"* -text\n"
-_SELECTIONS = ("calibrations:", "system_profiles:", "series:")
+_SELECTIONS = ("calibrations:", "system_profiles:", "series:", "  extrapolation:")
 _WELCOME = b"""\
 # Performance evidence
 
@@ -176,10 +176,12 @@ def _shipped(in_checkout: str, in_package: str) -> bytes:
 def _without_selections(policy: bytes) -> bytes:
     """Leave out what a policy or gates name: the new repository has no profile or series yet."""
     kept: list[str] = []
-    skipping = False
+    depth: int | None = None
     for line in policy.decode("utf-8").splitlines(keepends=True):
-        if not line.startswith((" ", "#", "\n")):
-            skipping = line.startswith(_SELECTIONS)
-        if not skipping:
+        indent = len(line) - len(line.lstrip(" "))
+        if depth is not None and (indent > depth or not line.strip() or line.startswith("#")):
+            continue
+        depth = indent if line.startswith(_SELECTIONS) else None
+        if depth is None:
             kept.append(line)
     return ("".join(kept).rstrip("\n") + "\n").encode("utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.storage.initialise import initialise
 from tests.cli.evidence import GEMM, Evidence, envelope
 
@@ -81,6 +82,18 @@ def test_init_makes_a_sound_repository(fresh: Evidence) -> None:
     check = fresh.perfdb("check")
     assert (check.status, check.out[:11]) == (0, "no findings")
     assert fresh.perfdb("resolve", *GEMM).status == 4
+
+
+def test_the_first_policy_refuses_throttled_records_and_promises_no_distance(
+    fresh: Evidence,
+) -> None:
+    text = (fresh.path / "evidence/policies/default.yaml").read_text()
+    policy = read_yaml(text.encode(), document="default")
+    assert policy["schema"] == "perfdb/policy/v2"
+    assert policy["throttled"] == "refuse"
+    # What is shown for one calibration of this project says nothing of another's.
+    assert policy["limits"] == {"max_extrapolation_octaves": 1}
+    assert "calibrations" not in policy
 
 
 def test_init_refuses_evidence_and_keeps_files(fresh: Evidence, tmp_path: Path) -> None:
