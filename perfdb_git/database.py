@@ -18,7 +18,7 @@ from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.exclusion import EVIDENCE_EXCLUDED, Exclusion
-from perfdb_git.model.policy import POLICY_SCHEMA, Policy
+from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
 from perfdb_git.model.values import JsonValue, Scalar
@@ -135,9 +135,9 @@ class PolicyInForce:
 
     def accepting_throttled(self) -> PolicyInForce:
         """Return the policy with throttled records admitted; answers under it are marked."""
-        policy = replace(self.policy, schema=POLICY_SCHEMA, throttled="accept")
-        if policy.refuses_throttled == self.policy.refuses_throttled:
+        if self.policy.throttled == "accept":
             return self
+        policy = replace(self.policy, throttled="accept")
         reference = replace(
             self.reference, digest=canonical_digest(encode(policy)), origin="external-policy"
         )

@@ -38,6 +38,12 @@ _OTHER_SHAPES = (AttributeError, IndexError, KeyError, OverflowError, TypeError,
 """What reading a member of a document raises where it has another type, or is not there."""
 
 
+def _shape_fault(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"a member lacks {error}"
+    return f"a member is of another type ({error})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolImportRequest:
     """What to import, from where, to where.
@@ -240,7 +246,7 @@ class _Run:
             # Importers walk through documents of others: a member that is missing or of another
             # type is the file's, and of a version that the importer does not know.
             raise InvalidInputError(
-                f"has another layout than {tool.label} reads ({type(error).__name__}: {error})",
+                f"has another layout than {tool.label} reads: {_shape_fault(error)}",
                 code="unknown-layout",
                 document=text.document,
                 remedy="if this is what the tool writes, report its version",

@@ -12,7 +12,6 @@ Tier: TypeAlias = Literal[
     "recorded-measured", "recorded-simulated", "calibrated", "analytical", "fallback"
 ]
 
-POLICY_SCHEMA = "perfdb/policy/v2"
 _NO_WORD_ON_CLOCKS = "perfdb/policy/v1"
 
 
@@ -87,7 +86,7 @@ class Policy:
     """One resolver policy; adding a calibration or profile here is the act of promotion.
 
     ``throttled`` says whether records that were taken under a clock that the device held down may
-    answer.
+    answer. A document of version 1 cannot state it and admits them, whatever is passed.
     """
 
     schema: str
@@ -106,10 +105,10 @@ class Policy:
     calibrations: tuple[CalibrationChoice, ...] = ()
     system_profiles: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def refuses_throttled(self) -> bool:
-        """Whether throttled records may not answer; version 1 cannot state it and admits them."""
-        return self.schema != _NO_WORD_ON_CLOCKS and self.throttled == "refuse"
+    def __post_init__(self) -> None:
+        """Give version 1 the meaning that it had before throttled records could be refused."""
+        if self.schema == _NO_WORD_ON_CLOCKS:
+            object.__setattr__(self, "throttled", "accept")
 
     def extrapolation_limit(
         self, operation: str, device: str | None, outside: Collection[str]

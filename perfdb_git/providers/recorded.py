@@ -306,7 +306,7 @@ class RecordedProvider:
                 self._evidence,
                 match,
                 self._policy.interval.level,
-                refuse_throttled=self._policy.refuses_throttled,
+                refuse_throttled=self._policy.throttled == "refuse",
             )
             if self.method == "simulated":
                 answer = answer.only(self._verdict(match).responses)

@@ -175,3 +175,10 @@ def test_an_override_is_marked_and_has_a_digest_of_its_own(repository: EvidenceR
     assert answer.cache_key != refused.cache_key
     admitting = policy.accepting_throttled()
     assert admitting.accepting_throttled() is admitting
+
+
+def test_version_1_cannot_refuse_them(repository: EvidenceRepository) -> None:
+    repository.commit()
+    policy = repository.at().policy().policy
+    assert policy.throttled == "refuse"
+    assert replace(policy, schema="perfdb/policy/v1", throttled="refuse").throttled == "accept"
