@@ -1,12 +1,15 @@
 """How the costs of the index grow with the rows of a repository, beside what no index can undercut.
 
     python -m tests.bench.bench_index [--rows N ...] [--runs N] [--folder DIR]
+                                      [--database REPOSITORY --question "KEY=VALUE ... m=N"]
 
 Prints Markdown tables. Each repository is a beginning of the largest (`peer_shaped_repository`),
-so all of them answer the same question. Floors, measured in the same run on the same bytes: reading
-a file of that size, reading the Git objects with their hashes checked, and decoding the text as
-plain JSON; for a new process, an interpreter that imports click, numpy and pygit2. Times are CPU
-seconds of all processes, medians; a build of more than two million rows runs once.
+so all of them answer the same question; `--database` adds one of the user's, such as the database
+that they follow, as `perfdb import aiconfigurator` makes it. Floors, measured in the same run on
+the same bytes: reading a file of that size, reading the Git objects with their hashes checked, and
+decoding the text as plain JSON; for a new process, an interpreter that imports click, numpy and
+pygit2. Times are CPU seconds of all processes, medians; a build of more than two million rows runs
+once.
 """
 
 from __future__ import annotations
@@ -38,7 +41,6 @@ from tests.bench.peer_shaped_repository import (
 
 ROWS = (10_000, 100_000, 300_000, 1_000_000, 10_000_000, 12_590_000)
 MANY_ROWS = 2_000_000
-MISS = ["m=17" if pair.startswith("m=") else pair for pair in QUESTION]
 WITHOUT_ORJSON = "import sys; sys.modules['orjson'] = None; "
 MAIN = "from perfdb_git.cli.main import main; sys.exit(main(sys.argv[1:]))"
 IMPORTS_ALONE = [sys.executable, "-c", "import click, numpy, pygit2"]
@@ -77,14 +79,29 @@ class Floors:
 
 
 class Bench:
-    """One repository and a cache directory for it."""
+    """One repository, a cache directory for it, and a question that one of its records answers."""
 
-    def __init__(self, repository: Path, scratch: Path, *, rows: int, runs: int) -> None:
+    def __init__(
+        self,
+        label: str,
+        repository: Path,
+        scratch: Path,
+        *,
+        runs: int,
+        builds: int,
+        question: Sequence[str] = QUESTION,
+    ) -> None:
+        self.label = label
         self.repository = repository
-        self.rows = rows
-        self.cache = scratch / f"cache-{rows}"
+        self.cache = scratch / f"cache-{label}"
         self.runs = runs
-        self.builds = 1 if rows > MANY_ROWS else min(runs, 3)
+        self.builds = builds
+        self.question = question
+
+    @property
+    def miss(self) -> list[str]:
+        """The question with an `m` that no record has."""
+        return ["m=100003" if pair.startswith("m=") else pair for pair in self.question]
 
     def perfdb(self, *arguments: str, orjson: bool = True) -> Cost:
         """Run the command in a new process."""
@@ -184,7 +201,7 @@ def build_rows(benches: Sequence[Bench], scratch: Path) -> list[list[str]]:
         fastest = floor.json if floor.orjson is None else floor.orjson
         found.append(
             [
-                f"{bench.rows:,}",
+                bench.label,
                 f"{floor.files:,}",
                 f"{floor.text / 1e6:.1f}",
                 f"{bench.cache_bytes() / 1e6:.1f}",
@@ -219,33 +236,33 @@ BUILD_TITLES = (
 
 def use_rows(benches: Sequence[Bench], scratch: Path) -> list[list[str]]:
     """Measure what a command costs once the index is there, all sizes in turn."""
-    times: dict[tuple[int, str], list[float]] = {}
-    works: Mapping[str, Sequence[str]] = {
-        "hit": ("resolve", *QUESTION),
-        "miss": ("resolve", *MISS),
-        "list": ("list",),
-        "status": ("index", "status"),
-    }
+    times: dict[tuple[str, str], list[float]] = {}
     nothing: list[float] = []
     for bench in benches:
-        bench.perfdb("resolve", *QUESTION)
+        bench.perfdb("resolve", *bench.question)
     for _ in range(bench.runs):
         nothing.append(run(IMPORTS_ALONE, {}).cpu)
         for bench in benches:
+            works = {
+                "hit": ("resolve", *bench.question),
+                "miss": ("resolve", *bench.miss),
+                "list": ("list",),
+                "status": ("index", "status"),
+            }
             for name, arguments in works.items():
                 cost = bench.perfdb(*arguments)
-                times.setdefault((bench.rows, name), []).append(cost.cpu)
+                times.setdefault((bench.label, name), []).append(cost.cpu)
             opened = float(bench.python(OPEN, str(bench.repository)).output.split()[0])
-            times.setdefault((bench.rows, "open"), []).append(opened)
+            times.setdefault((bench.label, "open"), []).append(opened)
     base = statistics.median(nothing)
     print(f"A bare interpreter that imports click, numpy and pygit2: {base:.2f} s.\n")
     found = []
     for bench in benches:
-        medians = {name: statistics.median(times[bench.rows, name]) for name in (*works, "open")}
+        medians = {name: statistics.median(times[bench.label, name]) for name in (*works, "open")}
         more, built = added(bench, scratch)
         found.append(
             [
-                f"{bench.rows:,}",
+                bench.label,
                 f"{medians['open'] * 1000:.1f}",
                 f"{medians['hit']:.2f}",
                 f"{medians['hit'] / base:.1f}",
@@ -302,6 +319,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--folder", type=Path, help="keep the repositories here, and find them")
+    parser.add_argument("--database", type=Path, help="measure this repository too")
+    parser.add_argument("--question", default="", help="what one of its records answers, with m")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -311,7 +330,14 @@ def main() -> None:
             path = folder / f"{rows}.git"
             if not path.exists():
                 build_peer_shaped_repository(path, rows=rows)
-            benches.append(Bench(path, scratch, rows=rows, runs=options.runs))
+            builds = 1 if rows > MANY_ROWS else 3
+            benches.append(Bench(f"{rows:,}", path, scratch, runs=options.runs, builds=builds))
+        if options.database is not None:
+            question = options.question.split()
+            path = options.database.resolve()
+            benches.append(
+                Bench(path.name, path, scratch, runs=options.runs, builds=1, question=question)
+            )
         print(markdown(BUILD_TITLES, build_rows(benches, scratch)) + "\n")
         print(markdown(USE_TITLES, use_rows(benches, scratch)))
 
