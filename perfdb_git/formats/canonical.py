@@ -30,7 +30,14 @@ _INDENT = "  "
 _FIRST_UNSAFE = float(MAX_SAFE_INTEGER + 1)
 
 
-def _float_text(value: float) -> str:
+def float_text(value: float) -> str:
+    """Return the shortest text of a finite number, as every canonical document has it.
+
+    Raises
+    ------
+    ValueError
+        For an infinite number or NaN.
+    """
     if value.is_integer() and -_FIRST_UNSAFE < value < _FIRST_UNSAFE:
         return str(int(value))  # drops ".0", and the sign of a negative zero
     if not math.isfinite(value):
@@ -46,7 +53,7 @@ def _integer_text(value: int) -> str:
 
 # By exact type: a subclass such as numpy.float64 or an IntEnum may print itself in its own way.
 _SCALAR_TEXT: dict[type, Callable[[Any], str]] = {
-    float: _float_text,
+    float: float_text,
     int: _integer_text,
     str: encode_basestring,
     bool: lambda value: "true" if value else "false",
@@ -140,6 +147,33 @@ def canonical_record_set(header: Mapping[str, object], rows: Sequence[Sequence[o
     ValueError
         For a number or text that JSON cannot hold, or a header which has ``rows``.
     """
+    return _record_set(header, _lines([_row(row) for row in rows]))
+
+
+ROW_SEPARATOR = "],\n    ["
+"""What stands between the cells of one row and those of the next."""
+
+
+def canonical_record_set_of_texts(header: Mapping[str, object], rows: str) -> bytes:
+    """Canonical bytes of a record set whose rows are written already.
+
+    Parameters
+    ----------
+    header : Mapping
+        As `canonical_record_set` takes it.
+    rows : str
+        The cells of at least one row, canonical, separated by ``", "`` and rows by
+        `ROW_SEPARATOR`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `canonical_record_set`, for the header.
+    """
+    return _record_set(header, _lines([f"[{rows}]"]))
+
+
+def _record_set(header: Mapping[str, object], rows: str) -> bytes:
     if "rows" in header:
         raise ValueError("the header of a record set has no entry 'rows'")
     known = [key for key in _HEADER_ORDER if key in header]
@@ -148,7 +182,7 @@ def canonical_record_set(header: Mapping[str, object], rows: Sequence[Sequence[o
         f"{_INDENT}{encode_basestring(key)}: {_header_value(key, header[key])}"
         for key in [*known, *others]
     ]
-    entries.append(f'{_INDENT}"rows": {_lines([_row(row) for row in rows])}')
+    entries.append(f'{_INDENT}"rows": {rows}')
     return ("{\n" + ",\n".join(entries) + "\n}\n").encode("utf-8")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,23 +39,61 @@ def save_files(repository: Path, contents: Mapping[str, bytes], message: str | N
     written = tuple(write_new_files(repository, contents))
     if message is None:
         return SavedFiles(written=written, commit=None)
-    return SavedFiles(written=written, commit=_committed(repository, contents, message, written))
+    # A manifest may be there uncommitted, so all the files go in, not the written ones alone.
+    commit = commit_written(repository, contents, message, written=written)
+    return SavedFiles(written=written, commit=commit)
 
 
-def _committed(
-    repository: Path, contents: Mapping[str, bytes], message: str, written: Collection[str]
+def commit_written(
+    repository: Path, paths: Iterable[str], message: str, *, written: Collection[str]
 ) -> str:
-    """Commit the files; when that fails, take back what was written."""
+    """Commit files as they are on disk; when that fails, take back what was written.
+
+    Parameters
+    ----------
+    repository : Path
+        The folder that holds ``evidence``.
+    paths : iterable of str
+        The files, below it.
+    message : str
+        Of the commit.
+    written : collection of str
+        Those of them that were not there before.
+
+    Returns
+    -------
+    str
+        The commit's id.
+    """
     try:
         store = GitStore.open(repository)
-        prefix = _prefix(store, repository)
-        # A manifest may be there uncommitted, so all the files go in, not the written ones alone.
-        prefixed = {prefix + path: content for path, content in contents.items()}
-        return store.commit_files(prefixed, message=message)
+        files = _FilesOnDisk(repository, _prefix(store, repository), paths)
+        return store.commit_files(files, message=message)
     except PerfdbError:
         for path in written:
             (repository / path).unlink(missing_ok=True)
         raise
+
+
+class _FilesOnDisk(Mapping[str, bytes]):
+    """Files by their path in the repository, read when they are asked for."""
+
+    def __init__(self, folder: Path, prefix: str, paths: Iterable[str]) -> None:
+        self._files = {prefix + path: folder / path for path in paths}
+
+    def __getitem__(self, path: str) -> bytes:
+        try:
+            return self._files[path].read_bytes()
+        except OSError as error:
+            raise RepositoryUnavailableError(
+                f"{path} cannot be read back: {error.strerror}", code="worktree-changed"
+            ) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
 
 
 def _prefix(store: GitStore, repository: Path) -> str:

@@ -215,7 +215,7 @@ def _read_parquet(data: bytes, document: str, ignored: Collection[str]) -> RawTa
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
         metadata = file.metadata
-        _check_parquet_size(metadata, document)
+        check_parquet_size(metadata, document)
         names = list(file.schema_arrow.names)
         _require_distinct(names, document, None)
         wanted = [name for name in names if name not in ignored]
@@ -233,8 +233,14 @@ def _read_parquet(data: bytes, document: str, ignored: Collection[str]) -> RawTa
     )
 
 
-def _check_parquet_size(metadata: Any, document: str) -> None:
-    # Declared sizes, so that a small file cannot ask for a huge allocation.
+def check_parquet_size(metadata: Any, document: str) -> None:
+    """Refuse a Parquet file by its declared sizes, before it can ask for a huge allocation.
+
+    Raises
+    ------
+    InvalidInputError
+        'file-too-large' or 'too-many-rows'.
+    """
     size = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
     if size > MAX_EXPANDED_BYTES:
         _refuse(document, f"expands to {size} bytes", "file-too-large")

@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from perfdb_git.errors import InvalidInputError, RepositoryUnavailableError
@@ -45,24 +45,86 @@ def write_new_files(root: Path, files: Mapping[str, bytes]) -> tuple[str, ...]:
     RepositoryUnavailableError
         'write-failed': the disk is full, read-only, or alike.
     """
-    group = _Group(root)
-    try:
-        new = [path for path in sorted(files) if group.is_new(path, files[path])]
-        for path in new:
-            group.prepare(path, files[path])
-        for path in new:
-            group.publish(path)
-    except OSError as error:
-        raise RepositoryUnavailableError(
-            f"nothing was written to {root}: {error.strerror or error} ({error.filename})",
-            code="write-failed",
-            remedy="make room, or check the permissions, and run the command again",
-        ) from error
-    else:
-        group.keep()
-    finally:
-        group.close()
-    return tuple(new)
+    with NewFiles(root) as group:
+        for path in sorted(files):
+            group.add(path, files[path])
+        return group.publish()
+
+
+class NewFiles:
+    """Files that are written as they come and appear together, for more than fits into memory.
+
+    A context manager: leaving it before `publish` has returned removes everything new.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds ``evidence``.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._group = _Group(root)
+        self._new: dict[str, None] = {}
+
+    def __enter__(self) -> NewFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._group.close()
+
+    def add(self, path: str, content: bytes) -> bool:
+        """Put a file on disk under a temporary name, and tell whether it is new.
+
+        A file that is there already with the same bytes is left alone.
+
+        Parameters
+        ----------
+        path : str
+            Path below the root, given once or with the same content again.
+        content : bytes
+            What it holds.
+
+        Raises
+        ------
+        InvalidInputError, RepositoryUnavailableError
+            See `write_new_files`.
+        """
+        if path in self._new:
+            return False
+        with self._failures():
+            if not self._group.is_new(path, content):
+                return False
+            self._group.prepare(path, content)
+        self._new[path] = None
+        return True
+
+    def publish(self) -> tuple[str, ...]:
+        """Give every added file its own name, and return the paths that were written, sorted.
+
+        Raises
+        ------
+        InvalidInputError, RepositoryUnavailableError
+            See `write_new_files`.
+        """
+        paths = sorted(self._new)
+        with self._failures():
+            for path in paths:
+                self._group.publish(path)
+        self._group.keep()
+        return tuple(paths)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RepositoryUnavailableError(
+                f"nothing was written to {self._root}: {error.strerror or error} "
+                f"({error.filename})",
+                code="write-failed",
+                remedy="make room, or check the permissions, and run the command again",
+            ) from error
 
 
 class _Group:
