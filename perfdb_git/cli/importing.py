@@ -58,6 +58,11 @@ import_group = ImportGroup(
     {
         "table": CommandPlace(__name__, "table", "Import tables by a mapping document."),
         "vidur": CommandPlace(__name__, "vidur", "Import a whole Vidur profiling folder."),
+        "aiconfigurator": CommandPlace(
+            "perfdb_git.cli.import_aiconfigurator",
+            "aiconfigurator",
+            "Import a whole aiconfigurator database.",
+        ),
         "calculon-system": CommandPlace(
             "perfdb_git.cli.import_calculon",
             "calculon_system",
