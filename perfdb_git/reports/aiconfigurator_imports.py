@@ -139,14 +139,11 @@ def database_import_messages(report: DatabaseImportReport) -> tuple[Message, ...
             )
             for name in item.unstated_columns
         ]
-    skipped = report.bad_rows
     messages += [
-        Message(level="warning", code="not-imported", text=str(row))
-        for row in skipped[:_MOST_EXAMPLES]
+        Message(level="warning", code="not-imported", text=str(fault))
+        for item in report.tables
+        for fault in item.faults
     ]
-    if len(skipped) > _MOST_EXAMPLES:
-        text = f"and {len(skipped) - _MOST_EXAMPLES:,} more bad rows; --json lists all of them"
-        messages.append(Message(level="note", code="more-remarks", text=text))
     return tuple(messages)
 
 

@@ -375,8 +375,23 @@ def test_bad_rows_stop_everything_or_are_listed(
     assert evidence.files() == []
     report = run(evidence, wheel, skip_bad_rows=True)
     assert report.records == 23
+    assert [table.bad_rows for table in report.tables] == [1, 0]
     items = [i for i in evidence.record_sets() if i.context["operation"] == "gemm"]
     assert all(reason in item.source["skipped"][0] for item in items)
+
+
+def test_many_bad_rows_are_named_by_their_ranges(evidence: Evidence, wheel: Wheel) -> None:
+    latency = [0.5] * 100
+    latency[3] = -1.0
+    latency[50::2] = [-1.0] * 25
+    columns = table_of("gemm_perf", 100)
+    wheel.add("gemm_perf", {**columns, "latency": latency, "device": ["X"] * 100})
+    with pytest.raises(InvalidRowsError, match="100 bad rows") as caught:
+        run(evidence, wheel)
+    negative, unknown = caught.value.rows
+    assert "rows 4, 51, 53, 55" in negative
+    assert negative.endswith("87, … (26 rows): column 'latency': is negative")
+    assert unknown.endswith("rows 1-100: column 'device': 'X' is not a device that is known")
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])

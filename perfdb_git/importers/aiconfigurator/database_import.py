@@ -15,6 +15,7 @@ from perfdb_git.importers.aiconfigurator.database_files import (
     open_database,
     tables_of,
 )
+from perfdb_git.importers.aiconfigurator.judging import FaultyRows
 from perfdb_git.importers.aiconfigurator.kinds import KINDS
 from perfdb_git.importers.aiconfigurator.known_records import KnownTables
 from perfdb_git.importers.aiconfigurator.report import (
@@ -102,7 +103,8 @@ class _Run:
         self._schemas = schemas
         self._known = KnownTables(worktree, schemas=schemas)
         self._revision = request.source_revision or distribution_of(files)
-        self._bad_rows: list[str] = []
+        self._bad_rows = 0
+        self._faults: list[FaultyRows] = []
         self._paths: dict[str, None] = {}
         self._written = 0
         self._size = 0
@@ -143,11 +145,14 @@ class _Run:
             vocabulary=self._vocabulary,
             schemas=self._schemas,
         )
-        if one.bad_rows and not self._request.skip_bad_rows:
-            # All bad rows of all tables are to be named, so the others are read all the same.
-            self._bad_rows += map(str, one.bad_rows)
-        for built in one.sets(self._known.records_of(table.name)):
-            self._add(built, new_files)
+        if one.judged.faults and not self._request.skip_bad_rows:
+            self._bad_rows += one.judged.bad_rows
+            self._faults += one.judged.faults
+        # Once nothing will be imported, the other tables are only judged, so that all bad rows
+        # are named.
+        if not self._faults:
+            for built in one.sets(self._known.records_of(table.name)):
+                self._add(built, new_files)
         return one.report()
 
     def _add(self, built: BuiltSet, new_files: NewFiles | None) -> None:
@@ -162,15 +167,14 @@ class _Run:
             self._paths[path] = None
 
     def _refuse_bad_rows(self) -> None:
-        if not self._bad_rows:
+        if not self._faults:
             return
-        count = len(self._bad_rows)
+        noun = "row" if self._bad_rows == 1 else "rows"
         raise InvalidRowsError(
-            f"{count} {'cell makes its row' if count == 1 else 'cells make their rows'} bad; "
-            "nothing was imported",
+            f"{self._bad_rows} bad {noun}; nothing was imported",
             code="bad-rows",
-            document=str(self._request.database.name),
-            rows=self._bad_rows,
+            document=", ".join(dict.fromkeys(fault.file for fault in self._faults)),
+            rows=[str(fault) for fault in self._faults],
             remedy="correct them upstream, or import the good rows with --skip-bad-rows",
         )
 

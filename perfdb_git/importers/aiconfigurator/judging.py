@@ -12,7 +12,6 @@ from perfdb_git.importers.aiconfigurator.headers import TablePlace, device_of
 from perfdb_git.importers.aiconfigurator.kinds import SOURCE_NUMBERS
 from perfdb_git.importers.aiconfigurator.meaning import Operation
 from perfdb_git.importers.aiconfigurator.sorted_rows import select_rows
-from perfdb_git.importers.observations import BadRow
 from perfdb_git.model.vocabulary import Dimension, Vocabulary
 from perfdb_git.operations.element_sizes import ELEMENT_BYTES
 from perfdb_git.operations.queries import LARGEST_INTEGER, value_fault
@@ -25,6 +24,38 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
     Mask: TypeAlias = NDArray[np.bool_]
 
+_MOST_RANGES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyRows:
+    """Rows of a table that one reason makes bad.
+
+    Attributes
+    ----------
+    file : str
+        The table.
+    rows : int
+        How many there are.
+    places : str
+        Which ones, counted from 1; the first ranges of many.
+    column : str or None
+        What the reason is about.
+    reason : str
+        Why they are no records.
+    """
+
+    file: str
+    rows: int
+    places: str
+    column: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f" column {self.column!r}:"
+        noun = "row" if self.rows == 1 else "rows"
+        return f"{self.file}: {noun} {self.places}:{column} {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedTable:
@@ -34,8 +65,10 @@ class JudgedTable:
     ----------
     rows : tuple of (Operation, array)
         Good rows by operation, each with what the table's own columns state of it.
-    bad_rows : tuple of BadRow
-        Every reason why another row is no record.
+    faults : tuple of FaultyRows
+        Every reason why other rows are no records.
+    bad_rows : int
+        How many those are.
     sources : tuple of str
         Numeric columns that state no dimension and no metric of any of the operations.
     unstated : tuple of str
@@ -43,7 +76,8 @@ class JudgedTable:
     """
 
     rows: tuple[tuple[Operation, Integers], ...]
-    bad_rows: tuple[BadRow, ...]
+    faults: tuple[FaultyRows, ...]
+    bad_rows: int
     sources: tuple[str, ...]
     unstated: tuple[str, ...]
 
@@ -55,23 +89,41 @@ class _Faults:
         import numpy as np
 
         self.bad: Mask = np.zeros(count, dtype=np.bool_)
-        self.rows: list[BadRow] = []
+        self.found: list[FaultyRows] = []
         self._document = document
 
     def note(self, mask: Mask, column: str | None, reason: str) -> None:
         import numpy as np
 
+        rows = np.flatnonzero(mask)
+        if len(rows) == 0:
+            return
         self.bad |= mask
-        self.rows += [
-            BadRow(
+        self.found.append(
+            FaultyRows(
                 file=self._document,
-                position=row + 1,
-                position_word="row",
+                rows=len(rows),
+                places=_ranges(rows + 1),
                 column=column,
                 reason=reason,
             )
-            for row in np.flatnonzero(mask).tolist()
-        ]
+        )
+
+
+def _ranges(numbers: Integers) -> str:
+    """Return ascending numbers as text, such as ``3, 7-9``; the first of many."""
+    import numpy as np
+
+    ends = np.flatnonzero(np.diff(numbers) > 1)
+    firsts = [numbers[0], *numbers[ends + 1]]
+    lasts = [*numbers[ends], numbers[-1]]
+    shown = [
+        f"{first}" if first == last else f"{first}-{last}"
+        for first, last in zip(firsts[:_MOST_RANGES], lasts, strict=False)
+    ]
+    if len(firsts) > _MOST_RANGES:
+        shown.append(f"… ({len(numbers)} rows)")
+    return ", ".join(shown)
 
 
 def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary) -> JudgedTable:
@@ -104,7 +156,8 @@ def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary
     counts = {one.message for one in place.kind.operations}
     return JudgedTable(
         rows=tuple((operation, np.flatnonzero(mask & ~faults.bad)) for operation, mask in selected),
-        bad_rows=tuple(sorted(faults.rows, key=lambda row: row.position)),
+        faults=tuple(faults.found),
+        bad_rows=int(faults.bad.sum()),
         sources=sources,
         unstated=tuple(name for name in sources if name not in counts | SOURCE_NUMBERS),
     )

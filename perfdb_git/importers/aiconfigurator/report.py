@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfdb_git.importers.aiconfigurator.judging import FaultyRows
 from perfdb_git.importers.aiconfigurator.roofline import BelowRoofline
-from perfdb_git.importers.observations import BadRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ class ImportedTable:
         Columns that the importer does not know, kept verbatim as source columns.
     status : str or None
         What the sidecar says of the table.
-    bad_rows : tuple of BadRow
-        What was left out.
+    bad_rows, faults : int, tuple of FaultyRows
+        How many rows were left out, and why.
     """
 
     file: str
@@ -88,7 +88,8 @@ class ImportedTable:
     roofline: BelowRoofline
     unstated_columns: tuple[str, ...]
     status: str | None
-    bad_rows: tuple[BadRow, ...]
+    bad_rows: int
+    faults: tuple[FaultyRows, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,11 +148,6 @@ class DatabaseImportReport:
     def known(self) -> int:
         """How many rows the repository held already."""
         return sum(table.known for table in self.tables)
-
-    @property
-    def bad_rows(self) -> tuple[BadRow, ...]:
-        """Every row that was left out, with the reason."""
-        return tuple(row for table in self.tables for row in table.bad_rows)
 
     @property
     def kinds(self) -> tuple[ImportedKind, ...]:

@@ -17,7 +17,7 @@ from perfdb_git.importers.aiconfigurator.database_files import (
     read_text,
 )
 from perfdb_git.importers.aiconfigurator.headers import TablePlace
-from perfdb_git.importers.aiconfigurator.judging import judge_table
+from perfdb_git.importers.aiconfigurator.judging import JudgedTable, judge_table
 from perfdb_git.importers.aiconfigurator.kinds import KINDS
 from perfdb_git.importers.aiconfigurator.known_records import KnownRecords
 from perfdb_git.importers.aiconfigurator.meaning import Operation
@@ -31,7 +31,6 @@ from perfdb_git.importers.aiconfigurator.roofline import (
 from perfdb_git.importers.aiconfigurator.set_building import BuiltSet, SetBuilder, cells_of
 from perfdb_git.importers.aiconfigurator.sidecars import collection_of
 from perfdb_git.importers.aiconfigurator.sorted_rows import RowGroup, SortedRows, sort_rows
-from perfdb_git.importers.observations import BadRow
 from perfdb_git.importers.record_sets import SourceFile
 from perfdb_git.importers.source_files import git_blob
 from perfdb_git.model.vocabulary import Vocabulary
@@ -116,9 +115,9 @@ class TableImport:
         self._counts = _Counts()
 
     @property
-    def bad_rows(self) -> tuple[BadRow, ...]:
-        """Rows that cannot be records, with the reasons."""
-        return self._judged.bad_rows
+    def judged(self) -> JudgedTable:
+        """Which rows can be records, and why others cannot."""
+        return self._judged
 
     def sets(self, known: KnownRecords | None) -> Iterator[BuiltSet]:
         """Yield the record sets of all good rows that are new."""
@@ -158,6 +157,7 @@ class TableImport:
             unstated_columns=self._judged.unstated,
             status=self._place.collection.status,
             bad_rows=self._judged.bad_rows,
+            faults=self._judged.faults,
         )
 
     def _sorted(self, operation: Operation, numbers: Integers) -> SortedRows:
@@ -170,7 +170,7 @@ class TableImport:
         )
 
     def _built(self, rows: SortedRows) -> Iterator[BuiltSet]:
-        skipped = tuple(str(row) for row in self._judged.bad_rows)
+        skipped = tuple(str(fault) for fault in self._judged.faults)
         return SetBuilder(
             self._place,
             rows,
