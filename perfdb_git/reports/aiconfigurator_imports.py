@@ -87,14 +87,14 @@ def _labels(report: DatabaseImportReport) -> list[Line]:
 
 def _roofline(report: DatabaseImportReport) -> list[Line]:
     judged = sum(item.roofline.judged for item in report.tables)
-    records = report.records
     if not judged:
         return fact("roofline", "not judged: no data sheet stands beside the tables")
     below = sum(item.roofline.below for item in report.tables)
+    others = report.records + report.known - judged
     lines = fact(
         "roofline",
         f"{below:,} of {judged:,} records take less time than the data sheet allows; "
-        f"{records - judged:,} not judged, their work or peak rate is unknown",
+        f"{others:,} not judged, their work or peak rate is unknown",
     )
     furthest = sorted(
         (item.roofline for item in report.tables if item.roofline.example is not None),

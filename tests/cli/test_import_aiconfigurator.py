@@ -67,6 +67,7 @@ def test_import_commit_check_resolve(database: tuple[Evidence, str]) -> None:
     assert len(repeats["data"]["estimate"]["provenance"]["record_ids"]) == 2
     again = evidence.perfdb("import", "aiconfigurator", "--commit", wheel)
     assert "0 new records, 8 known already, 0 files written" in again.out
+    assert "0 of 4 records take less time than the data sheet allows; 4 not judged" in again.out
     assert evidence.git("rev-parse", "HEAD") == report["commit"]
 
 

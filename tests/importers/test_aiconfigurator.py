@@ -311,6 +311,9 @@ def test_importing_again_adds_only_what_is_new(evidence: Evidence, wheel: Wheel)
     files = evidence.files()
     again = run(evidence, wheel)
     assert (again.records, again.known, again.written) == (0, 24, 0)
+    # What is odd about a database does not depend on what is there already.
+    assert again.tables[0].roofline.judged == 4
+    assert again.tables[0].operations == ("gemm",)
     assert evidence.files() == files
     # A later wheel: one time changed, one row twice.
     longer = gemm(latency=[0.5] * 11 + [0.25])
@@ -394,6 +397,20 @@ def test_many_bad_rows_are_named_by_their_ranges(evidence: Evidence, wheel: Whee
     assert unknown.endswith("rows 1-100: column 'device': 'X' is not a device that is known")
 
 
+def test_numbers_that_no_document_holds(evidence: Evidence, wheel: Wheel) -> None:
+    import numpy as np
+
+    code: Any = np.array([2**63] + [1] * 11, dtype=np.uint64)
+    odd = {"code": code, "share": [float("inf")] + [0.5] * 11}
+    path = wheel.add("gemm_perf", {**gemm(), **odd, "gap": [None] + [1.5] * 11})
+    with pytest.raises(InvalidRowsError, match="1 bad row") as caught:
+        run(evidence, wheel)
+    assert [row.removeprefix(f"{path}: ") for row in caught.value.rows] == [
+        "row 1: column 'code': is beyond ±(2^53 - 1)",
+        "row 1: column 'share': is infinite",
+    ]
+
+
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_empty_cells_are_bad(evidence: Evidence, wheel: Wheel, missing: float | None) -> None:
     wheel.add("gemm_perf", gemm(latency=[0.5] * 11 + [missing]))
@@ -407,6 +424,11 @@ def test_tables_that_are_not_what_they_seem(evidence: Evidence, wheel: Wheel) ->
     del columns["gemm_dtype"]
     wheel.put(path, columns)
     with pytest.raises(InvalidInputError, match="lacks the columns 'gemm_dtype'"):
+        run(evidence, wheel)
+    without_m = gemm()
+    del without_m["m"]
+    wheel.put(path, without_m)
+    with pytest.raises(InvalidInputError, match="lacks the columns 'm'"):
         run(evidence, wheel)
     wheel.put(path, {**gemm(), "shapes": [[1, 2]] * 12})
     with pytest.raises(InvalidInputError, match="'shapes' has the type"):

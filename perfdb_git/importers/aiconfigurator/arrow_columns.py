@@ -63,6 +63,12 @@ class ArrowColumns:
         """Names of all columns, in their order."""
         return list(self._table.column_names)
 
+    def is_integer(self, name: str) -> bool:
+        """Tell whether a column of numbers holds integers."""
+        import pyarrow.types as types
+
+        return bool(types.is_integer(self._table.schema.field(name).type))
+
     def numbers(self, name: str) -> Numbers:
         """Return a column of numbers.
 
@@ -76,9 +82,9 @@ class ArrowColumns:
 
         column = self._table.column(name)
         values = column.to_numpy()
-        kind: type[np.int64] | type[np.float64] = (
-            np.int64 if values.dtype.kind in "iu" else np.float64
-        )
+        # Unsigned numbers beyond int64 become floats, which are judged as integers all the same.
+        fits = values.dtype.kind == "i" or (values.dtype.kind == "u" and not (values >> 63).any())
+        kind: type[np.int64] | type[np.float64] = np.int64 if fits else np.float64
         numbers: Numbers = values.astype(kind, copy=False)
         return numbers
 

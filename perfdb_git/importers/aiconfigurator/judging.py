@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Mask: TypeAlias = NDArray[np.bool_]
 
 _MOST_RANGES = 20
+_BEYOND = "is beyond ±(2^53 - 1)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary
     selected = []
     covered = np.zeros(len(columns), dtype=np.bool_)
     for whole in place.kind.operations:
-        _require_columns(columns, whole, document)
+        _require_columns(columns, _selecting_columns(whole), document)
         mask = select_rows(columns, whole)
         covered |= mask
         if bool(mask.any()):
@@ -153,6 +154,11 @@ def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary
     _judge_devices(columns, place, faults)
     used = {name for one, _ in selected for name in (*one.numbers, *one.metrics)}
     sources = tuple(name for name in columns.number_names if name not in used)
+    for name in sources:
+        values = columns.numbers(name)
+        faults.note(np.isinf(values), name, "is infinite")
+        if columns.is_integer(name):
+            faults.note(np.abs(values) > LARGEST_INTEGER, name, _BEYOND)
     counts = {one.message for one in place.kind.operations}
     return JudgedTable(
         rows=tuple((operation, np.flatnonzero(mask & ~faults.bad)) for operation, mask in selected),
@@ -163,17 +169,8 @@ def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary
     )
 
 
-def _require_columns(columns: ArrowColumns, operation: Operation, document: str) -> None:
-    texts = [name for name, text in operation.texts.items() if text.dimension == "dtype"]
-    needed = [
-        *(("op_name",) if operation.op_names else ()),
-        *((operation.where[0],) if operation.where else ()),
-        *texts,
-        *((operation.message,) if operation.message else ()),
-    ]
-    if not set(operation.metrics) & set(columns.names):
-        needed += operation.metrics
-    missing = [name for name in needed if name not in columns.names]
+def _require_columns(columns: ArrowColumns, names: Iterable[str], document: str) -> None:
+    missing = [name for name in names if name not in columns.names]
     if missing:
         raise InvalidInputError(
             f"lacks the columns {', '.join(map(repr, missing))} of its kind of table",
@@ -181,6 +178,12 @@ def _require_columns(columns: ArrowColumns, operation: Operation, document: str)
             document=document,
             remedy="import the tables one by one, with a mapping for this one",
         )
+
+
+def _selecting_columns(operation: Operation) -> list[str]:
+    """Return the columns that tell which rows are observations of an operation."""
+    named = ["op_name"] if operation.op_names else []
+    return named if operation.where is None else [*named, operation.where[0]]
 
 
 def _fitted(
@@ -193,18 +196,25 @@ def _fitted(
     entry = vocabulary.operations.get(operation.name)
     if entry is None:
         raise _missing_word(f"the operation {operation.name!r}", "unknown-operation", document)
-    texts = {n: text for n, text in operation.texts.items() if n in columns.text_names}
-    numbers = {n: name for n, name in operation.numbers.items() if n in columns.number_names}
-    names = {*numbers.values(), *(t.dimension for t in texts.values()), *operation.constants}
+    stated = {name: text.dimension for name, text in operation.texts.items()}
+    stated |= operation.numbers
+    needed = [n for n, dimension in stated.items() if dimension in (*entry.shape, "dtype")]
+    needed += [] if operation.message is None else [operation.message]
+    if not set(operation.metrics) & set(columns.number_names):
+        needed += operation.metrics
+    _require_columns(columns, needed, document)
+    stated = {name: dimension for name, dimension in stated.items() if name in columns.names}
+    names = {*stated.values(), *operation.constants}
     unknown = sorted(name for name in names if name not in vocabulary.dimensions)
     if unknown:
         raise _missing_word(f"the dimension {unknown[0]!r}", "unknown-dimension", document)
     own = {name for name in names if vocabulary.dimensions[name].group != "shape"}
     own |= {*entry.shape, *entry.optional}
+    kept = {name for name, dimension in stated.items() if dimension in own}
     return replace(
         operation,
-        texts={n: text for n, text in texts.items() if text.dimension in own},
-        numbers={n: name for n, name in numbers.items() if name in own},
+        texts={name: text for name, text in operation.texts.items() if name in kept},
+        numbers={name: text for name, text in operation.numbers.items() if name in kept},
         metrics={n: m for n, m in operation.metrics.items() if n in columns.number_names},
         constants={name: value for name, value in operation.constants.items() if name in own},
     )
@@ -270,7 +280,7 @@ def _number_faults(values: Numbers, dimension: Dimension) -> Iterator[tuple[str,
 
     unknown = np.isnan(values)
     yield "is empty", unknown
-    yield "is beyond ±(2^53 - 1)", np.abs(values) > LARGEST_INTEGER
+    yield _BEYOND, np.abs(values) > LARGEST_INTEGER
     yield "is negative", values < 0
     if not dimension.zero:
         yield "is not positive", values == 0

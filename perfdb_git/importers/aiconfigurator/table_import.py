@@ -125,16 +125,18 @@ class TableImport:
             if len(numbers) == 0:
                 continue
             rows = self._sorted(operation, numbers)
-            self._count_rows(rows)
-            if known is not None:
-                new = self._new_rows(rows, known)
-                self._counts.known += len(rows) - len(new)
-                if len(new) == 0:
-                    continue
-                rows = self._sorted(operation, new) if len(new) < len(rows) else rows
-            for built in self._built(rows):
-                self._count_set(built, rows)
-                yield built
+            self._counts.operations[operation.name] = None
+            # By row number: two operations may share the rows of a table.
+            self._counts.repeated.update(rows.row_numbers[rows.repeated].tolist())
+            if known is None:
+                for built in self._built(rows):
+                    self._note_oddities(built, rows)
+                    yield self._counted(built)
+                continue
+            new = self._new_rows(rows, known)
+            self._counts.known += len(rows) - len(new)
+            if len(new):
+                yield from map(self._counted, self._built(self._sorted(operation, new)))
 
     def report(self) -> ImportedTable:
         """Return what became of the table, once all sets were taken."""
@@ -186,6 +188,7 @@ class TableImport:
         new = np.ones(len(rows), dtype=np.bool_)
         unlike = []
         for built in self._built(rows):
+            self._note_oddities(built, rows)
             if known.holds(built.path, built.content):
                 new[built.group.start : built.group.stop] = False
             else:
@@ -196,17 +199,14 @@ class TableImport:
             new[group.start : group.stop] = ~np.array(taken, dtype=np.bool_)
         return np.sort(rows.row_numbers[new])
 
-    def _count_rows(self, rows: SortedRows) -> None:
-        """Count what holds for rows whether they are new or not."""
-        counts = self._counts
-        counts.operations[rows.operation.name] = None
-        # By row number: two operations may share the rows of a table.
-        counts.repeated.update(rows.row_numbers[rows.repeated].tolist())
+    def _counted(self, built: BuiltSet) -> BuiltSet:
+        self._counts.records += len(built.group)
+        self._counts.record_sets += 1
+        return built
 
-    def _count_set(self, built: BuiltSet, rows: SortedRows) -> None:
+    def _note_oddities(self, built: BuiltSet, rows: SortedRows) -> None:
+        """Count what is odd about the rows of a set, whether they are new or not."""
         counts, group = self._counts, built.group
-        counts.records += len(group)
-        counts.record_sets += 1
         counts.unresolved += sum(_unknown(values, group) for _, values in rows.metrics)
         for label, path_says in built.header.source.labels.items():
             rows_say = str(group.labels[_LABEL_COLUMNS[label]])
