@@ -1,11 +1,13 @@
 """Import of a whole aiconfigurator wheel: cost, size in Git, and every value compared.
 
     python tests/bench/bench_aiconfigurator.py aiconfigurator_core-0.12.0-….whl [REPOSITORY]
+    python tests/bench/bench_aiconfigurator.py --growth aiconfigurator_core-0.12.0-….whl
 
 Makes a repository (kept where a path is given), imports the wheel with the installed command,
 compares every cell of every table with what the repository holds, bit by bit, and packs it with
 ``git gc``. The floors are measured in the same run: reading all tables with pyarrow, and writing
-the same bytes to files.
+the same bytes to files. ``--growth`` imports the first tables of the wheel that have 10⁴, 10⁵, …
+rows together.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -203,8 +206,42 @@ def measure(path: Path, repository: Path) -> None:
     print(f"ratio {imported.cpu / floor:.1f}; {imported.cpu / rows * 1e6:.2f} us a row")
 
 
+def first_tables(wheel: zipfile.ZipFile, path: Path, wanted: int) -> int:
+    """Write a wheel of the first tables that have so many rows together, and return how many."""
+    rows = 0
+    with zipfile.ZipFile(path, "w") as part:
+        for name in wheel.namelist():
+            content = wheel.read(name) if "/systems/" in name or "dist-info" in name else b""
+            if name.endswith(".parquet"):
+                if rows >= wanted:
+                    continue
+                rows += pyarrow.parquet.ParquetFile(io.BytesIO(content)).metadata.num_rows
+            part.writestr(name, content)
+    return rows
+
+
+def growth(path: Path) -> None:
+    """Print what an import costs for growing parts of a wheel."""
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as wheel:
+        for wanted in (10**4, 10**5, 10**6, 10**7):
+            part = Path(folder) / f"{wanted}.whl"
+            rows = first_tables(wheel, part, wanted)
+            read = cost_of([sys.executable, "-c", FLOOR, part])
+            repository = Path(folder) / str(wanted)
+            cost_of([*COMMAND, "init", repository])
+            done = cost_of([*COMMAND, "import", "aiconfigurator", "--repo", repository, part])
+            print(
+                f"{rows:>12,} rows  import {done.cpu:6.2f} s CPU, {done.megabytes:.0f} MB  "
+                f"pyarrow reads them in {read.cpu:.2f} s"
+            )
+            shutil.rmtree(repository)
+
+
 def main() -> None:
     """Run with a repository that is kept, or in a temporary folder."""
+    if sys.argv[1] == "--growth":
+        growth(Path(sys.argv[2]))
+        return
     wheel = Path(sys.argv[1])
     if len(sys.argv) > 2:
         measure(wheel, Path(sys.argv[2]))
