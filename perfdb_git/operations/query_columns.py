@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -19,6 +20,9 @@ Cells: TypeAlias = Sequence[Any] | NDArray[Any]
 
 UNKNOWN = -1
 """Code of a term that a question does not state."""
+
+_DECIMALS = re.compile(r"(?:(?:-?[0-9]+(?:\.[0-9]+)?)?(?:\0|$))*+")
+"""Decimal numbers as most programs write them, or nothing, with a separator that no number has."""
 
 _PLAIN_CELLS = frozenset({int, float, type(None)})
 
@@ -72,7 +76,7 @@ class QuestionColumns:
         is_number = dimension is not None and dimension.type in ("integer", "number")
         numbers = _as_numbers(cells) if is_number else None
         if numbers is not None:
-            self._add_numbers(name, cast(Dimension, dimension), numbers)
+            self._add_numbers(name, cast(Dimension, dimension), numbers, cells)
         else:
             self._add_distinct(name, *_distinct(cells))
 
@@ -81,11 +85,14 @@ class QuestionColumns:
         for row in rows.tolist():
             self.faults.setdefault(row, fault)
 
-    def _add_numbers(self, name: str, dimension: Dimension, numbers: Numbers) -> None:
+    def _add_numbers(self, name: str, dimension: Dimension, numbers: Numbers, cells: Cells) -> None:
         bad = np.flatnonzero(_is_illegal(numbers, dimension))
         for row in bad.tolist():
+            cell = cells[row]
             try:
-                typed_dimension(name, _plain(numbers[row]), self.vocabulary)
+                typed_dimension(
+                    name, cell if isinstance(cell, str) else _plain(numbers[row]), self.vocabulary
+                )
             except UsageError as error:
                 self.faults.setdefault(row, QuestionFault.of(error))
         if len(bad):
@@ -103,7 +110,9 @@ class QuestionColumns:
                 self.fail(np.flatnonzero(codes == code), QuestionFault.of(error))
                 continue
             for dimension, value in found.items():
-                stated.setdefault(dimension, [None] * len(cells))[code] = value
+                if dimension not in stated:
+                    stated[dimension] = [None] * len(cells)
+                stated[dimension][code] = value
         for dimension, values in stated.items():
             self._merge(dimension, values, codes)
 
@@ -158,17 +167,29 @@ def _renamed(column: Terms, words: tuple[str, ...]) -> NDArray[np.int32]:
 
 
 def _as_numbers(cells: Cells) -> Numbers | None:
-    """Return cells as float64, or None where one of them is neither a number nor None."""
+    """Return cells as float64, or None where one of them states something else."""
     if isinstance(cells, np.ndarray) and cells.dtype != np.object_:
         return cells.astype(np.float64) if cells.dtype.kind in "iuf" else None
     values = cells.tolist() if isinstance(cells, np.ndarray) else cells
-    if not set(map(type, values)) <= _PLAIN_CELLS:
+    kinds = set(map(type, values))
+    if kinds <= {str, type(None)}:
+        return _from_texts(values)
+    if not kinds <= _PLAIN_CELLS:
         return None
     # None becomes NaN; a whole number beyond float64 becomes infinite, which is refused.
     try:
         return np.array(values, np.float64)
     except OverflowError:
         return None
+
+
+def _from_texts(values: Sequence[str | None]) -> Numbers | None:
+    """Return plain decimal texts as numbers, None where one of them needs a closer look."""
+    joined = "\0".join("" if value is None else value for value in values)
+    is_one_each = joined.count("\0") == len(values) - 1 and "" not in values
+    if not is_one_each or _DECIMALS.fullmatch(joined) is None:
+        return None
+    return np.array(["nan" if value is None else value for value in values], np.float64)
 
 
 def _is_illegal(numbers: Numbers, dimension: Dimension) -> NDArray[np.bool_]:
