@@ -9,7 +9,7 @@ import pytest
 
 from perfdb_git.errors import InvalidInputError, RepositoryUnavailableError
 from perfdb_git.storage import append
-from perfdb_git.storage.append import write_new_files
+from perfdb_git.storage.append import NewFiles, write_new_files
 
 FILES = {
     "evidence/records/a100/gemm/one.json": b"one\n",
@@ -48,6 +48,25 @@ def test_a_file_with_other_bytes_is_an_error_and_nothing_is_written(tmp_path: Pa
         write_new_files(tmp_path, FILES)
     assert caught.value.code == "file-exists"
     assert state(tmp_path) == before
+
+
+def test_files_that_come_one_by_one_appear_together(tmp_path: Path) -> None:
+    write_new_files(tmp_path, {"evidence/manifests/three.json": b"three\n"})
+    with NewFiles(tmp_path) as files:
+        added = [files.add(path, content) for path, content in FILES.items()]
+        assert added == [True, True, False]
+        assert not files.add("evidence/records/a100/gemm/one.json", b"one\n")
+        assert not (tmp_path / "evidence/records/a100/gemm/one.json").exists()
+        assert files.publish() == tuple(sorted(FILES)[1:])
+    assert {p: c for p, c in state(tmp_path).items() if c is not None} == FILES
+
+
+def test_files_that_are_not_published_leave_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), NewFiles(tmp_path) as files:
+        for path, content in FILES.items():
+            files.add(path, content)
+        raise KeyError
+    assert state(tmp_path) == {}
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
