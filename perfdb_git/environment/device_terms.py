@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfdb_git.model.vocabulary import Dimension
 
 # As drivers name them, less the vendor, which older ones leave out.
-_PRODUCTS = {
+_PRODUCTS: Mapping[str, tuple[str, str | None]] = {
     "A100-SXM4-80GB": ("a100_80g", "sxm"),
     "A100 80GB PCIe": ("a100_80g", "pcie"),
     "H100 80GB HBM3": ("h100_80g", "sxm"),
     "H100 PCIe": ("h100_80g", "pcie"),
     "H200": ("h200_141g", "sxm"),
     "H200 NVL": ("h200_141g", "pcie"),
+    "B200": ("b200", "sxm"),
+    "B300 SXM6 AC": ("b300", "sxm"),
+    "GB200": ("gb200", None),
+    "GB300": ("gb300", None),
+    "L40S": ("l40s", "pcie"),
+    "RTX PRO 6000 Blackwell Server Edition": ("rtx_pro_6000_blackwell_server", "pcie"),
+    "Intel(R) Arc(TM) Pro B60 Graphics": ("arc_pro_b60", "pcie"),
 }
 
 

@@ -356,7 +356,7 @@ BAD = {
     "latency": [-0.5, "is negative"],
     "m": [0, "is not positive"],
     "gemm_dtype": ["fp3", "'fp3' is not a label that is known"],
-    "device": ["NVIDIA X900", "'NVIDIA X900' is not a device that is known"],
+    "device": ["NVIDIA X900", "'NVIDIA X900' is not a device that is known and in the vocabulary"],
     "op_name": ["gemv", "is an observation of no operation"],
 }
 
@@ -394,7 +394,9 @@ def test_many_bad_rows_are_named_by_their_ranges(evidence: Evidence, wheel: Whee
     negative, unknown = caught.value.rows
     assert "rows 4, 51, 53, 55" in negative
     assert negative.endswith("87, … (26 rows): column 'latency': is negative")
-    assert unknown.endswith("rows 1-100: column 'device': 'X' is not a device that is known")
+    assert unknown.endswith(
+        "rows 1-100: column 'device': 'X' is not a device that is known and in the vocabulary"
+    )
 
 
 def test_numbers_that_no_document_holds(evidence: Evidence, wheel: Wheel) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from perfdb_git.environment.device_terms import term_of_product
 from perfdb_git.formats.canonical import canonical_document
 from perfdb_git.formats.codec import encode
 from perfdb_git.formats.digests import sha256_hex
 from perfdb_git.importers.aiconfigurator.arrow_columns import Label
 from perfdb_git.importers.aiconfigurator.database_files import TableFile
 from perfdb_git.importers.aiconfigurator.labels import (
-    DEVICES,
     GENERIC_KERNELS,
+    PRODUCTS,
     SYSTEMS,
     UNKNOWN_VERSIONS,
 )
@@ -28,6 +29,7 @@ from perfdb_git.model.records import (
     Source,
 )
 from perfdb_git.model.values import Scalar
+from perfdb_git.model.vocabulary import Vocabulary
 
 TOOL = "aiconfigurator"
 IMPORTER = "aiconfigurator/1"
@@ -78,20 +80,22 @@ class HeaderFacts:
     manifest: bytes
 
 
-def device_of(place: TablePlace, labels: Mapping[str, Label]) -> str | None:
+def device_of(place: TablePlace, labels: Mapping[str, Label], vocabulary: Vocabulary) -> str | None:
     """Return the device of some rows, or None for a label that nobody knows."""
-    stated = labels.get("device")
-    if stated is not None:
-        return DEVICES.get(str(stated))
     system = SYSTEMS.get(place.table.system)
-    return None if system is None else system.device
+    label = labels.get("device", None if system is None else system.label)
+    product = PRODUCTS.get(str(label), str(label))
+    found = term_of_product(product, vocabulary.dimensions["device"])
+    return None if found is None else found.device
 
 
-def facts_of(place: TablePlace, operation: Operation, labels: Mapping[str, Label]) -> HeaderFacts:
+def facts_of(
+    place: TablePlace, operation: Operation, labels: Mapping[str, Label], vocabulary: Vocabulary
+) -> HeaderFacts:
     """Translate the labels of a group whose rows were judged good."""
-    device = device_of(place, labels)
+    device = device_of(place, labels, vocabulary)
     system = SYSTEMS.get(place.table.system)
-    of_folder = system is not None and system.device == device
+    of_folder = device_of(place, {}, vocabulary) == device
     form_factor = system.form_factor if system is not None and of_folder else None
     runtime = place.runtime or str(labels.get("framework", place.table.backend)).lower()
     version = str(labels.get("version", place.table.version))

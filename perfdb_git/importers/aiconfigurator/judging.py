@@ -151,7 +151,7 @@ def judge_table(columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary
             _judge_rows(columns, operation, mask, vocabulary, faults)
             selected.append((operation, mask))
     faults.note(~covered, None, "is an observation of no operation of its kind of table")
-    _judge_devices(columns, place, faults)
+    _judge_devices(columns, place, vocabulary, faults)
     used = {name for one, _ in selected for name in (*one.numbers, *one.metrics)}
     sources = tuple(name for name in columns.number_names if name not in used)
     for name in sources:
@@ -295,15 +295,18 @@ def _metric_faults(values: Numbers) -> Iterator[tuple[str, Mask]]:
     yield "is negative", values < 0
 
 
-def _judge_devices(columns: ArrowColumns, place: TablePlace, faults: _Faults) -> None:
+def _judge_devices(
+    columns: ArrowColumns, place: TablePlace, vocabulary: Vocabulary, faults: _Faults
+) -> None:
     import numpy as np
 
     if "device" not in columns.text_names:
-        if device_of(place, {}) is None:
+        if device_of(place, {}, vocabulary) is None:
             everything: Mask = np.ones(len(columns), dtype=np.bool_)
             faults.note(everything, None, f"is of the unknown system {place.table.system!r}")
         return
     codes, labels = columns.codes("device")
     for code, label in enumerate(labels):
-        if label is None or device_of(place, {"device": label}) is None:
-            faults.note(codes == code, "device", f"{label!r} is not a device that is known")
+        if label is None or device_of(place, {"device": label}, vocabulary) is None:
+            reason = f"{label!r} is not a device that is known and in the vocabulary"
+            faults.note(codes == code, "device", reason)

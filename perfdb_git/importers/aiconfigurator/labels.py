@@ -48,41 +48,36 @@ class System:
 
     Attributes
     ----------
-    device, form_factor : str or None
-        Terms of the vocabulary; a form factor is unknown where the module is neither card nor SXM.
     label : str
         What rows of that folder say as their ``device``.
+    form_factor : str or None
+        Unknown where the module is neither a card nor SXM.
     """
 
-    device: str
-    form_factor: str | None
     label: str
+    form_factor: str | None
 
 
 SYSTEMS: Mapping[str, System] = {
-    "a100_sxm": System(device="a100_80g", form_factor="sxm", label="NVIDIA A100-SXM4-80GB"),
-    "h100_sxm": System(device="h100_80g", form_factor="sxm", label="NVIDIA H100 80GB HBM3"),
-    "h200_sxm": System(device="h200_141g", form_factor="sxm", label="NVIDIA H200"),
-    "b200_sxm": System(device="b200", form_factor="sxm", label="NVIDIA B200"),
-    "b300_sxm": System(device="b300", form_factor="sxm", label="NVIDIA B300 SXM6 AC"),
-    "gb200": System(device="gb200", form_factor=None, label="NVIDIA GB200"),
-    "gb300": System(device="gb300", form_factor=None, label="NVIDIA GB300"),
-    "l40s": System(device="l40s", form_factor="pcie", label="NVIDIA L40S"),
+    "a100_sxm": System(label="NVIDIA A100-SXM4-80GB", form_factor="sxm"),
+    "h100_sxm": System(label="NVIDIA H100 80GB HBM3", form_factor="sxm"),
+    "h200_sxm": System(label="NVIDIA H200", form_factor="sxm"),
+    "b200_sxm": System(label="NVIDIA B200", form_factor="sxm"),
+    "b300_sxm": System(label="NVIDIA B300 SXM6 AC", form_factor="sxm"),
+    "gb200": System(label="NVIDIA GB200", form_factor=None),
+    "gb300": System(label="NVIDIA GB300", form_factor=None),
+    "l40s": System(label="NVIDIA L40S", form_factor="pcie"),
     "rtx_pro_6000_server": System(
-        device="rtx_pro_6000_blackwell_server",
-        form_factor="pcie",
-        label="NVIDIA RTX PRO 6000 Blackwell Server Edition",
+        label="NVIDIA RTX PRO 6000 Blackwell Server Edition", form_factor="pcie"
     ),
-    "b60": System(
-        device="arc_pro_b60", form_factor="pcie", label="Intel(R) Arc(TM) Pro B60 Graphics"
-    ),
+    "b60": System(label="Intel(R) Arc(TM) Pro B60 Graphics", form_factor="pcie"),
 }
 """Folders below ``systems/data``."""
 
-DEVICES: Mapping[str, str] = {
-    **{system.label: system.device for system in SYSTEMS.values()},
-    # The folder's name tells the memory, and PCI id e211 is the B60's.
-    "NVIDIA H100": "h100_80g",
-    "Intel(R) Graphics [0xe211]": "arc_pro_b60",
+PRODUCTS: Mapping[str, str] = {
+    # The folders of such rows tell the memory.
+    "NVIDIA H100": "NVIDIA H100 80GB HBM3",
+    # PCI id e211.
+    "Intel(R) Graphics [0xe211]": "Intel(R) Arc(TM) Pro B60 Graphics",
 }
-"""What rows say as their ``device``, in the vocabulary's terms."""
+"""Incomplete names of products in ``device``, and the full ones."""

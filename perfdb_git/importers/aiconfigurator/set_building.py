@@ -68,7 +68,7 @@ class SetBuilder:
     skipped : tuple of str
         Bad rows of the table that are left out.
     vocabulary : Vocabulary
-        Gives the units.
+        Gives the units and the devices' terms.
     schemas : SchemaStore
         What headers must obey.
     """
@@ -85,6 +85,7 @@ class SetBuilder:
         self._place = place
         self._rows = rows
         self._skipped = skipped
+        self._vocabulary = vocabulary
         self._schemas = schemas
         self._dimensions = [
             _cells(name, "dimension", values, vocabulary.dimensions[name].unit)
@@ -113,7 +114,7 @@ class SetBuilder:
         columns += self._metrics
         varying, keys = self._split(self._sources, group)
         columns += varying
-        facts = facts_of(self._place, self._rows.operation, group.labels)
+        facts = facts_of(self._place, self._rows.operation, group.labels, self._vocabulary)
         header = header_of(
             self._place,
             self._rows.operation,
