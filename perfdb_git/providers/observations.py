@@ -15,6 +15,7 @@ from perfdb_git.analysis.intervals import (
     order_statistics_prediction,
     summary_prediction,
 )
+from perfdb_git.analysis.mean_intervals import two_level_mean
 from perfdb_git.model.estimate import MetricEstimate, Uncertainty
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.values import JsonValue
@@ -42,13 +43,18 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
-    """One metric over all matching records."""
+    """One metric over all matching records.
+
+    ``levels`` says that samples of several records, such as processes, were pooled, and where their
+    spread lies.
+    """
 
     estimate: MetricEstimate
     session_centers: Mapping[str, float]
     statistics: tuple[str, ...]
     spread_known: bool
     notes: tuple[str, ...]
+    levels: str | None = None
 
     @property
     def disagreement(self) -> float:
@@ -170,6 +176,26 @@ def pool(observations: Sequence[Observation], unit: str, level: float) -> Pooled
         statistics=tuple(sorted({item.statistic for item in observations})),
         spread_known=uncertainty is not None,
         notes=notes,
+        levels=_levels(sessions),
+    )
+
+
+def _levels(sessions: Mapping[str, Sequence[Observation]]) -> str | None:
+    """Say how far samples of one record are from standing for others', in one session."""
+    records = [item for group in sessions.values() for item in group]
+    if len(sessions) > 1 or min(len(item.samples) for item in records) < 2:
+        return None
+    # The level is that of an interval which is not reported.
+    found = two_level_mean([item.samples for item in records], 0.5)
+    if found is None or found.mean <= 0:
+        return None
+    between, within = (
+        math.sqrt(variance) / found.mean
+        for variance in (found.between_variance, found.within_variance)
+    )
+    return (
+        f"its interval takes the samples of {len(records)} records for independent; the spread "
+        f"between records is {between:.2%} and within them {within:.2%}"
     )
 
 

@@ -104,6 +104,14 @@ class PooledRecords:
             if pooled.disagreement > threshold
         )
 
+    def level_notes(self) -> tuple[str, ...]:
+        """Say of each metric that pools samples of several records where its spread lies."""
+        return tuple(
+            f"{name}: {pooled.levels}"
+            for name, pooled in self.metrics.items()
+            if pooled.levels is not None
+        )
+
     def assumptions(self, query: CostQuery) -> tuple[str, ...]:
         """Say what was assumed to answer the query from these records."""
         match = self.match

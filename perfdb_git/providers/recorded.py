@@ -197,6 +197,7 @@ class RecordedProvider:
                 notes=(
                     *self._verdict(answer.match).notes,
                     *answer.throttled.notes(),
+                    *answer.level_notes(),
                     *extension_notes,
                 ),
             ),

@@ -53,6 +53,23 @@ def test_raw_samples_beat_the_summary(repository: Any) -> None:
     assert (latency.uncertainty.lower, latency.uncertainty.upper) == (0.0009, 0.0013)
 
 
+def test_samples_of_several_processes_say_where_their_spread_lies(repository: Any) -> None:
+    runs = [[10.0, 10.1, 10.2], [10.6, 10.5, 10.7], [9.8, 9.9, 10.0], [10.3, 10.4, 10.2]]
+    metrics = (("latency", "sample", "ms"),)
+    repository.add([[128, 256, 512, run] for run in runs], metrics=metrics)
+    repository.commit()
+    estimate = repository.at().resolve(**GEMM).estimate
+    (note,) = estimate.diagnostics.notes
+    assert note == (
+        "latency: its interval takes the samples of 4 records for independent; the spread between "
+        "records is 2.87% and within them 0.98%"
+    )
+    repository.add([[64, 256, 512, runs[0]]], metrics=metrics)
+    repository.commit()
+    alone = repository.at().resolve(**(GEMM | {"m": 64})).estimate
+    assert alone.diagnostics.notes == ()
+
+
 def test_a_mean_alone_has_no_spread_and_says_so(repository: Any) -> None:
     repository.add([[128, 256, 512, 1.0]], metrics=(("latency", "mean", "ms"),))
     repository.commit()
