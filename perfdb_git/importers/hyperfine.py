@@ -35,7 +35,8 @@ from perfdb_git.importers.tool_results import (
     finite,
 )
 
-_CSV_HEADER = ["command", "mean", "stddev", "median", "user", "system", "min", "max"]
+_CSV_COLUMNS = ("mean", "stddev", "median", "user", "system", "min", "max")
+_SINCE_1_10 = frozenset({"median"})
 _USER = MetricColumn("user_time", "mean", "s")
 _SYSTEM = MetricColumn("system_time", "mean", "s")
 
@@ -50,7 +51,12 @@ def _recognises(source: SourceText) -> bool:
             and isinstance(results[0], dict)
             and {"command", "mean", "user", "system"} <= results[0].keys()
         )
-    return source.head.split("\n")[0].split(",")[:8] == _CSV_HEADER
+    command, *titles = source.head.split("\n")[0].split(",")
+    known = [title for title in titles if not title.startswith("parameter_")]
+    return command == "command" and known in (
+        [*_CSV_COLUMNS],
+        [title for title in _CSV_COLUMNS if title not in _SINCE_1_10],
+    )
 
 
 def _read(source: SourceText, facts: ReadingFacts) -> ToolResult:
@@ -117,10 +123,12 @@ def _read_csv(source: SourceText) -> ToolResult:
         if len(cells) != len(header):
             refuse(source.document, "has a row of another width", "broken-table", line=line)
         row = dict(zip(header, cells, strict=True))
-        fault = next(filter(None, (number_fault(row[key]) for key in _CSV_HEADER[1:])), None)
+        fault = next(filter(None, (number_fault(row.get(key, "")) for key in _CSV_COLUMNS)), None)
         if fault is not None:
             refuse(source.document, fault, "bad-number", line=line)
-        found = {key: number(row[key]) for key in ("mean", "median", "min", "max")}
+        found: dict[str, float | None] = {
+            key: number(row[key]) for key in ("mean", "median", "min", "max") if key in row
+        }
         # A spread of exactly zero is what the CSV prints for a single run.
         metrics = summary_metrics({**found, "std": number(row["stddev"]) or None}, "s", count=None)
         metrics |= {_USER: number(row["user"]), _SYSTEM: number(row["system"])}

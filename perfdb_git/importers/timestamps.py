@@ -93,8 +93,9 @@ def _parsed(text: str) -> datetime | None:
         return None if found is None or found.tzinfo else found.replace(tzinfo=UTC)
     if text.endswith("z"):
         text = f"{text[:-1]}Z"
+    is_iso = ("-" in text and len(text) > 15) or text[8:9] == "T"
     try:
-        return datetime.fromisoformat(text) if "-" in text and len(text) > 15 else _by_format(text)
+        return datetime.fromisoformat(text) if is_iso else _by_format(text)
     except ValueError:
         return _by_format(text)
 

@@ -146,6 +146,17 @@ def test_an_unknown_time_unit_is_refused(tools: ToolEvidence) -> None:
 # --- hyperfine ----------------------------------------------------------------------------------
 
 
+def test_a_csv_from_before_the_median(tools: ToolEvidence) -> None:
+    text = (
+        "command,mean,stddev,user,system,min,max,parameter_n\n./app,0.2,0.01,0.1,0.1,0.19,0.22,4\n"
+    )
+    item = tools.take(tools.put("a.csv", text), CPU).sets[0]
+    assert item.context["benchmark"] == "./app n=4"
+    assert item.column("latency", "mean") == [0.2]
+    with pytest.raises(KeyError):
+        item.column("latency", "median")
+
+
 def test_a_slow_first_run_is_flagged_and_kept(tools: ToolEvidence) -> None:
     taken = tools.take("hyperfine_first_run_slow.json", CPU)
     (samples,) = taken.sets[0].column("latency", "sample")

@@ -46,6 +46,8 @@ def test_a_stated_zone_makes_an_instant_where_the_time_exists() -> None:
         "Sun Mar 29 08:00:00 UTC 2026",
         "2026-03-29T10:00:00+0200",
         "Sun, 29 Mar 2026 08:00:00 +0000",
+        "20260329T080000Z",
+        "20260329T100000+0200",
     ],
 )
 def test_other_spellings_of_an_instant(text: str) -> None:
