@@ -140,6 +140,9 @@ def _fault(row: Mapping[str, Any]) -> str | None:
     spread = (finite(row.get("stddev_ts")) or 0) / rate
     if abs(tokens / time * 1e9 / rate - 1) > _TOLERANCE + spread**2:
         return f"{tokens} tokens in {time:.6g} ns are not {rate:.6g} tokens/s"
+    times, rates = row.get("samples_ns") or (), row.get("samples_ts") or ()
+    if times and rates and len(times) != len(rates):
+        return f"has {len(times)} times and {len(rates)} rates"
     return None
 
 

@@ -98,6 +98,13 @@ def test_llama_bench_rates_of_another_unit_are_bad_rows(tools: ToolEvidence) -> 
     assert "512 tokens in 70000 ns are not 7314.29 tokens/s" in caught.value.rows[0]
 
 
+def test_llama_bench_times_without_their_rates_are_bad_rows(tools: ToolEvidence) -> None:
+    path = tools.put("a.json", json.dumps([llama_row(samples_ts=[7420.29, 7314.29])]))
+    with pytest.raises(InvalidRowsError) as caught:
+        tools.take(path)
+    assert caught.value.rows == ("a.json: row 0: has 3 times and 2 rates",)
+
+
 def serving(**changes: Any) -> dict[str, Any]:
     """Make a result with the keys of vLLM's ``bench serve --save-result --save-detailed``."""
     value: dict[str, Any] = {
