@@ -127,6 +127,11 @@ def held_clocks(records: Sequence[tuple[RecordSetHeader, ClockLog]]) -> list[str
     return [found[log.run] or _limits_at_capture(header) for header, log in records]
 
 
+def states_clocks(header: RecordSetHeader) -> bool:
+    """Return whether anything in a record set can say that a clock was held down."""
+    return not ClockReader("", header).states_nothing or _limits_at_capture(header) is not None
+
+
 def held_clocks_of_set(
     record_set: str, header: RecordSetHeader, rows: Sequence[Sequence[object]]
 ) -> tuple[str, ...]:
@@ -141,9 +146,9 @@ def held_clocks_of_set(
     rows : sequence of rows
         Its rows, one cell a column.
     """
-    reader = ClockReader(record_set, header)
-    if not states_clocks(reader, header):
+    if not states_clocks(header):
         return ()
+    reader = ClockReader(record_set, header)
     places = [place for place, item in enumerate(header.columns) if item.role == "dimension"]
     contexts: dict[tuple[object, ...], list[tuple[RecordSetHeader, ClockLog]]] = {}
     for number, cells in enumerate(rows):
@@ -151,11 +156,6 @@ def held_clocks_of_set(
         contexts.setdefault(context, []).append((header, reader.log(number, cells)))
     found = (text for records in contexts.values() for text in held_clocks(records))
     return tuple(dict.fromkeys(text for text in found if text is not None))
-
-
-def states_clocks(reader: ClockReader, header: RecordSetHeader) -> bool:
-    """Return whether a record set can say anything of clocks at all."""
-    return not reader.states_nothing or _limits_at_capture(header) is not None
 
 
 def _held(logs: Sequence[ClockLog]) -> str | None:

@@ -23,7 +23,7 @@ from perfdb_git.providers.batch.row_by_row import RowByRow, write_estimate
 from perfdb_git.providers.batch.series_rows import row_blocks
 from perfdb_git.providers.batch.twin import ProviderTwin
 from perfdb_git.providers.evidence import EvidenceReader, RecordSetView
-from perfdb_git.providers.held_clocks import ClockReader, states_clocks
+from perfdb_git.providers.held_clocks import states_clocks
 from perfdb_git.providers.matching import Matcher
 from perfdb_git.providers.recorded import RecordedProvider
 
@@ -204,11 +204,8 @@ class _Cells:
         for place in np.unique(places).tolist():
             record_set = self.record_sets[place]
             header = record_set.header
-            clock = ClockReader(record_set.sha256, header)
             # What a clock says of records is judged one by one.
-            if has_summaries_only(header, self._context.metric) and not states_clocks(
-                clock, header
-            ):
+            if has_summaries_only(header, self._context.metric) and not states_clocks(header):
                 some = np.flatnonzero(places == place)
                 done[some] = self._write_summaries(record_set, cells[some], numbers[some])
         return done
