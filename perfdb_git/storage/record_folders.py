@@ -9,6 +9,7 @@ from perfdb_git.storage.catalogue import Folder
 from perfdb_git.storage.sources import SnapshotSource, SourceFile
 from perfdb_git.storage.trees import DEFAULT_LIMITS
 
+_TREE_ID_DIGITS = 40
 _LEVELS = 2
 """Below the records, a folder for each device and in it one for each operation."""
 
@@ -45,7 +46,7 @@ def record_folders(source: SnapshotSource) -> tuple[Folder, ...]:
 
 def files_of(source: SnapshotSource, folder: Folder) -> tuple[SourceFile, ...]:
     """Return the record-set files of a folder."""
-    if len(folder.identity) != len("0" * 40):
+    if len(folder.identity) != _TREE_ID_DIGITS:
         return _loose_files(source, folder.path)
     files = source.files(folder.path)
     return tuple([file for file in files if file.path.endswith(layout.JSON_SUFFIX)])

@@ -111,9 +111,13 @@ def in_processes(
                 running -= 1
             else:
                 on_done(*item)
+    except BaseException:
+        for worker in workers:
+            worker.kill()
+        raise
     finally:
         for worker in workers:
-            worker.end()
+            worker.wait()
 
 
 class _Worker:
@@ -123,7 +127,8 @@ class _Worker:
         self._batches = batches
         self._done = done
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(sys.path)],
+            # Without -P the folder that we are in comes first: somebody's repository.
+            [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -133,11 +138,14 @@ class _Worker:
         self._thread = Thread(target=self._run, args=(first,), daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Stop the process, whatever it is doing; what it has made stays."""
         self._process.kill()
-        self._process.wait()
+
+    def wait(self) -> None:
+        """Wait until the process and the thread have ended, which nobody keeps from it."""
         self._thread.join()
+        self._process.wait()
 
     def _run(self, first: str) -> None:
         try:

@@ -19,7 +19,7 @@ from perfdb_git.storage.cache_leases import live_leases
 from tests.storage.evidence_fixtures import everything, evidence_files, snapshot_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SETS = 60
+SETS = 40
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     made = GitRepository(tmp_path_factory.mktemp("repository"))
     made.git("init", "--quiet")
-    made.commit("evidence", evidence_files(sets=SETS, rows_each=2000))
+    made.commit("evidence", evidence_files(sets=SETS, rows_each=1000))
     return made.path
 
 
@@ -199,7 +199,7 @@ def test_killed_builders_leave_nothing_broken(
 
 
 def test_killed_at_any_moment(repository: Path, one_process: Path, tmp_path: Path) -> None:
-    for segments in (0, 1, 5, 12, 25, 45):
+    for segments in (0, 1, 5, 20, 35):
         process = builder(repository, tmp_path)
         wait_for(tmp_path, segments)
         os.killpg(process.pid, signal.SIGKILL)
@@ -211,6 +211,41 @@ def test_killed_at_any_moment(repository: Path, one_process: Path, tmp_path: Pat
     assert not list(tmp_path.rglob("*/.*"))
     assert contents(tmp_path) == contents(one_process)
     assert snapshot_of(repository, tmp_path).index.verify().faults == ()
+
+
+def test_workers_end_and_leave_nothing(repository: Path, tmp_path: Path) -> None:
+    snapshot_of(repository, tmp_path, jobs=2).index.build()
+    assert children(os.getpid()) == []
+    assert [path.parent.name for path in tmp_path.rglob("*.lease")] == ["leases"]
+    assert not list(tmp_path.rglob("*/.*"))
+
+
+def test_an_interrupt_stops_the_workers(repository: Path, tmp_path: Path) -> None:
+    def interrupt(_done: int, _of: int, _path: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        snapshot_of(repository, tmp_path, jobs=2, progress=interrupt).index.build()
+    assert children(os.getpid()) == []
+
+
+def test_workers_import_nothing_from_the_folder_they_are_started_in(
+    repository: Path, tmp_path: Path
+) -> None:
+    trap = "import pathlib; pathlib.Path(__file__).with_name('sprung').touch()\n"
+    for name in ("json", "numpy", "perfdb_git"):
+        (tmp_path / f"{name}.py").write_text(trap)
+    command = [sys.executable, "-P", "-m", "perfdb_git", "index", "build", "--jobs", "2"]
+    environment = {**os.environ, "PERFDB_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run(
+        [*command, "--repo", str(repository)],
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+    )
+    assert len(list(tmp_path.rglob("*.segment"))) == SETS
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_usable_cpus_follow_affinity_and_quota(
