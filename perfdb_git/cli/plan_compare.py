@@ -13,6 +13,7 @@ from perfdb_git.cli.options import (
     reading_options,
     snapshot_messages,
 )
+from perfdb_git.database import policy_from_file
 from perfdb_git.model.result import Message
 from perfdb_git.plans.oracle_comparison import OracleGates, compare_with_oracle
 from perfdb_git.reports.envelope import encoded
@@ -90,7 +91,7 @@ def compare(
     )
     with console.progress("indexing") as indexing, console.progress("resolving") as progress:
         snapshot = choice.open(indexing)
-        policy = None if policy_file is None else snapshot.policy_from_file(policy_file)
+        policy = None if policy_file is None else policy_from_file(policy_file)
         found = compare_with_oracle(
             snapshot, plan, oracles, gates=gates, policy=policy, progress=progress
         )

@@ -10,7 +10,12 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from perfdb_git.database import DEFAULT_POLICY, DatabaseSnapshot, PolicyInForce
+from perfdb_git.database import (
+    DEFAULT_POLICY,
+    DatabaseSnapshot,
+    PolicyInForce,
+    policy_from_file,
+)
 from perfdb_git.errors import UsageError
 from perfdb_git.model.estimate import Method
 from perfdb_git.model.query import CostQuery
@@ -55,7 +60,7 @@ class Question:
         if self.policy_file is None:
             policy = snapshot.policy(self.policy_name or DEFAULT_POLICY)
         else:
-            policy = snapshot.policy_from_file(self.policy_file)
+            policy = policy_from_file(self.policy_file)
         return policy.accepting_throttled() if self.accept_throttled else policy
 
 

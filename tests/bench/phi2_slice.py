@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfdb_git.database import PerformanceDatabase
+from perfdb_git.database import PerformanceDatabase, policy_from_file
 from perfdb_git.plans.oracle_comparison import OracleComparison, OracleGates, compare_with_oracle
 
 PROJECT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ MOST_COMPONENT_PCT = 20.0
 def compared(oracles: Sequence[Path], policy: Path | None) -> list[OracleComparison]:
     """Compare each plan at HEAD."""
     snapshot = PerformanceDatabase.open(PROJECT).at()
-    chosen = None if policy is None else snapshot.policy_from_file(policy)
+    chosen = None if policy is None else policy_from_file(policy)
     return [
         compare_with_oracle(snapshot, plan, oracles, gates=OracleGates(), policy=chosen)
         for plan in PLANS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase
+from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase, policy_from_file
 from perfdb_git.model.records import SeriesKey
 from perfdb_git.plans.oracle_comparison import OracleComparison, OracleGates, compare_with_oracle
 from perfdb_git.storage.record_sets import IndexedRecordSet
@@ -59,13 +59,13 @@ def compared(shipped: DatabaseSnapshot, oracle: Path, plan: str) -> OracleCompar
         plan,
         [oracle],
         gates=OracleGates(max_subtotal_error_pct=12, max_component_mape_pct=20),
-        policy=shipped.policy_from_file(POLICY),
+        policy=policy_from_file(POLICY),
     )
 
 
 def test_phi_2_trained_none_of_them(shipped: DatabaseSnapshot) -> None:
     phi = {view.sha256 for view in phi_record_sets(shipped)}
-    choices = shipped.policy_from_file(POLICY).policy.calibrations
+    choices = policy_from_file(POLICY).policy.calibrations
     trained = {
         address
         for choice in choices

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from perfdb_git.database import PerformanceDatabase
+from perfdb_git.database import PerformanceDatabase, policy_from_file
 from perfdb_git.review.history import AnswerHistorian, AnswerHistory
 from perfdb_git.review.origins import EvidenceOrigin, answer_origins
 from perfdb_git.review.tracked import TrackedQuery
@@ -218,7 +218,7 @@ def test_an_external_policy_is_the_same_everywhere(changes: Changes, tmp_path: P
     outside = tmp_path / "mine.yaml"
     outside.write_bytes((changes.path / POLICY).read_bytes())
     snapshot = database.at()
-    policy = snapshot.policy_from_file(outside).policy
+    policy = policy_from_file(outside).policy
     tracked = TrackedQuery(name="question", origin="plan", query=snapshot.query(ASKED))
     assert snapshot.commit is not None
     found = AnswerHistorian(database, tracked, policy="mine", external={"mine": policy}).history(

@@ -1,27 +1,19 @@
-"""The library's door: ``PerformanceDatabase.open(path).at("main").resolve(...)``.
-
-This is the one place where storage meets resolution.
-"""
+"""The evidence at one commit, ready to answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
-from perfdb_git.errors import UsageError
-from perfdb_git.formats.codec import decode, encode
-from perfdb_git.formats.digests import canonical_digest, sha256_hex
 from perfdb_git.formats.schemas import SchemaStore
-from perfdb_git.formats.strict_json import read_json
-from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.exclusion import EVIDENCE_EXCLUDED, Exclusion
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.result import PolicyReference, Resolution, SnapshotReference
-from perfdb_git.model.values import JsonValue, Scalar
+from perfdb_git.model.values import Scalar
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import (
     build_query,
@@ -32,12 +24,9 @@ from perfdb_git.resolution.cache_identity import cache_key
 from perfdb_git.resolution.composition import ResolverParts, compose_resolver
 from perfdb_git.resolution.excluded_evidence import exclusion_digest
 from perfdb_git.resolution.resolver import CostResolver
-from perfdb_git.storage.git import GitStore, ResolvedRevision
-from perfdb_git.storage.index import IndexRebuiltError, Progress
-from perfdb_git.storage.segment_store import SegmentStore
-from perfdb_git.storage.shared_reads import SharedReads
+from perfdb_git.storage.git import ResolvedRevision
+from perfdb_git.storage.index import IndexRebuiltError
 from perfdb_git.storage.snapshot import EvidenceSnapshot
-from perfdb_git.storage.sources import GitSource, SnapshotSource, WorktreeSource
 from perfdb_git.storage.validation_documents import SnapshotValidations
 
 if TYPE_CHECKING:
@@ -53,95 +42,7 @@ if TYPE_CHECKING:
     from perfdb_git.simulation.simulate import Simulation
     from perfdb_git.storage.timing_documents import TimingDocuments
 
-DEFAULT_POLICY = "default"
-DEFAULT_REVISION = "HEAD"
-
-
-class IndexSettings(TypedDict, total=False):
-    """How derived data are kept and made; see `PerformanceDatabase`."""
-
-    cache_directory: Path | None
-    progress: Progress | None
-    jobs: int | None
-    segment_store: SegmentStore | None
-
-
-class PerformanceDatabase:
-    """An evidence repository, read at any revision.
-
-    Parameters
-    ----------
-    store : GitStore
-        The Git repository; a bare one will do.
-    cache_directory : Path or None
-        Where derived data lives; ``None`` is ``PERFDB_CACHE_DIR`` or the user's cache directory.
-    progress : Progress or None
-        Called while an index is built.
-    jobs : int or None
-        How many processes may build it; ``None`` takes as many as there are usable CPUs.
-    segment_store : SegmentStore or None
-        Where index files are kept; ``None`` takes the cache directory.
-    """
-
-    def __init__(self, store: GitStore, **settings: Unpack[IndexSettings]) -> None:
-        self.store = store
-        self._settings = settings
-        self._shared = SharedReads()
-
-    @classmethod
-    def open(cls, path: Path | str = ".", **settings: Unpack[IndexSettings]) -> PerformanceDatabase:
-        """Open the repository that holds ``path``; settings are those of the class.
-
-        Raises
-        ------
-        RepositoryUnavailableError
-            When there is none, or it cannot be read.
-        """
-        return cls(GitStore.open(path), **settings)
-
-    def at(self, revision: str = DEFAULT_REVISION) -> DatabaseSnapshot:
-        """Return the snapshot at a revision; its full commit id is the fingerprint."""
-        resolved = self.store.resolve_revision(revision)
-        return self._snapshot(GitSource(self.store, resolved.commit), resolved)
-
-    def worktree(self) -> DatabaseSnapshot:
-        """Return the uncommitted files as a snapshot; its answers are marked ``uncommitted``.
-
-        Raises
-        ------
-        UsageError
-            When the repository has no work tree.
-        """
-        root = self.store.work_tree
-        if root is None:
-            raise UsageError(
-                "a bare repository has no work tree", code="no-work-tree", remedy="use --at REV"
-            )
-        return self._snapshot(WorktreeSource(root), None)
-
-    def _snapshot(
-        self, source: SnapshotSource, revision: ResolvedRevision | None
-    ) -> DatabaseSnapshot:
-        evidence = EvidenceSnapshot(source, shared=self._shared, **self._settings)
-        return DatabaseSnapshot(evidence, revision=revision)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyInForce:
-    """A policy with the digest of its document and where it came from."""
-
-    policy: Policy
-    reference: PolicyReference
-
-    def accepting_throttled(self) -> PolicyInForce:
-        """Return the policy with throttled records admitted; answers under it are marked."""
-        if self.policy.throttled == "accept":
-            return self
-        policy = replace(self.policy, throttled="accept")
-        reference = replace(
-            self.reference, digest=canonical_digest(encode(policy)), origin="external-policy"
-        )
-        return PolicyInForce(policy=policy, reference=reference)
+from perfdb_git.database.policies import DEFAULT_POLICY, PolicyInForce, read_document
 
 
 class DatabaseSnapshot:
@@ -181,17 +82,6 @@ class DatabaseSnapshot:
             reference=PolicyReference(name=policy.name, digest=digest, origin="snapshot"),
         )
 
-    def policy_from_file(self, path: Path) -> PolicyInForce:
-        """Return a policy from outside the snapshot; answers under it are marked."""
-        data = path.read_bytes()
-        value = _read_document(path, data)
-        SchemaStore().validate(value, document=str(path), expected_kind="policy")
-        policy = decode(Policy, value, document=str(path))
-        reference = PolicyReference(
-            name=policy.name, digest=f"sha256:{sha256_hex(data)}", origin="external-policy"
-        )
-        return PolicyInForce(policy=policy, reference=reference)
-
     def query(
         self, values: Mapping[str, Scalar | None], *, limits: EvidencePolicy | None = None
     ) -> CostQuery:
@@ -200,7 +90,7 @@ class DatabaseSnapshot:
 
     def query_from_file(self, path: Path) -> CostQuery:
         """Read a query document (JSON or YAML)."""
-        value = _read_document(path, path.read_bytes())
+        value = read_document(path, path.read_bytes())
         SchemaStore().validate(value, document=str(path), expected_kind="query")
         return query_from_document(value, self.vocabulary, document=str(path))
 
@@ -451,9 +341,3 @@ class DatabaseSnapshot:
             committer_time=self.evidence.committer_time if limited else None,
             exclusion=exclusion_digest(self.exclusion) if self.exclusion else None,
         )
-
-
-def _read_document(path: Path, data: bytes) -> JsonValue:
-    if path.suffix in (".yaml", ".yml"):
-        return read_yaml(data, document=str(path))
-    return read_json(data, document=str(path))
