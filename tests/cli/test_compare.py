@@ -464,7 +464,7 @@ def test_uncommitted_files_can_be_compared(repository: Evidence) -> None:
         (("main...topic",), "is no range of commits"),
         (("..topic",), "is no range of commits"),
         (("zzzz", "device=a100"), "names no records"),
-        (("device=a100", "device=b200"), "unknown device"),
+        (("device=a100", "device=b9999"), "unknown device"),
         (("kind=guessed", "kind=measured"), "is no kind of record"),
         (("device=a100", "device=h100", "--across", "colour"), "unknown dimension"),
         (("device=a100", "device=h100", "--threshold", "150%"), "is no share"),
