@@ -39,8 +39,22 @@ class PerfdbError(Exception):
         self.code = code
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # An exception is made again from its arguments, and ours need more than a message.
+        return _restored, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         return self.message if self.remedy is None else f"{self.message} ({self.remedy})"
+
+
+def _restored(
+    cls: type[PerfdbError], arguments: tuple[object, ...], state: dict[str, object]
+) -> PerfdbError:
+    """Make an error again that comes from another process."""
+    error = cls.__new__(cls, *arguments)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(PerfdbError):
@@ -104,6 +118,12 @@ class NoEvidenceError(PerfdbError):
 
 class RepositoryUnavailableError(PerfdbError):
     """The repository, the revision or an object of it cannot be read here."""
+
+    exit_status = EXIT_UNAVAILABLE
+
+
+class ClusterUnavailableError(PerfdbError):
+    """A cluster, or what its workers need, is not there."""
 
     exit_status = EXIT_UNAVAILABLE
 

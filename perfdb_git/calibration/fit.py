@@ -28,6 +28,7 @@ from perfdb_git.model.calibration import (
     SpecReference,
 )
 from perfdb_git.model.splits import Split, SplitRecipe
+from perfdb_git.model.spreading import Spread
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.features.feature_set import FeatureSet
 from perfdb_git.operations.features.hardware import Hardware
@@ -73,6 +74,7 @@ def fit_calibration(
     reference: SpecReference | None = None,
     document: str = SPEC_DOCUMENT,
     progress: Progress | None = None,
+    spread: Spread = map,
 ) -> FitResult:
     """Fit a spec to the evidence of a snapshot; nothing is written.
 
@@ -91,6 +93,8 @@ def fit_calibration(
         Its path, for messages.
     progress : callable or None
         Called with steps done, steps in all, and the slice.
+    spread : Spread
+        Where the folds of cross-validation are fitted.
 
     Raises
     ------
@@ -113,7 +117,7 @@ def fit_calibration(
         splits[sha256], assignments[sha256] = split, assignment
         prepared += _prepare(spec, number, sha256, assignment, vocabulary, document)
     _refuse_shared_records(prepared, assignments, spec, document)
-    fits = _fit_all(prepared, progress)
+    fits = _fit_all(prepared, progress, spread)
     calibration = assemble(snapshot, spec, reference, prepared, fits)
     judged = judge(calibration, assignments, vocabulary, document=document)
     return FitResult(
@@ -123,10 +127,13 @@ def fit_calibration(
     )
 
 
-def _fit_all(prepared: Sequence[PreparedSlice], progress: Progress | None) -> list[SliceFit]:
+def _fit_all(
+    prepared: Sequence[PreparedSlice], progress: Progress | None, spread: Spread
+) -> list[SliceFit]:
     fits = []
     for place, item in enumerate(prepared):
-        fits.append(fit_slice_forms(item.request, _slice_progress(progress, place, prepared)))
+        advance = _slice_progress(progress, place, prepared)
+        fits.append(fit_slice_forms(item.request, advance, spread))
         if progress is not None:
             progress(_STEPS * (place + 1), _STEPS * len(prepared), item.request.name)
     return fits

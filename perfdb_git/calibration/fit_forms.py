@@ -17,23 +17,26 @@ from perfdb_git.calibration.fit_curves import (
 )
 from perfdb_git.calibration.fit_trees import (
     cannot_fit_trees,
+    fit_of_trees,
     fit_tree_slice,
-    predictor_of_trees,
     rounds_of_trees,
 )
-from perfdb_git.calibration.slice_fits import SliceFit, SliceRequest, out_of_fold
+from perfdb_git.calibration.slice_fits import FoldErrors, SliceFit, SliceRequest
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.calibration import Form
+from perfdb_git.model.spreading import Spread
 
 if TYPE_CHECKING:
-    from perfdb_git.calibration.slice_fits import Columns, Predict, Seconds
+    from perfdb_git.calibration.slice_fits import Seconds
 
 _TREE_FOLDS = 5
 _SMALL_FORMS: tuple[Form, ...] = (*CURVE_FORMS, "gaussian-process")
 
 
 def fit_slice_forms(
-    request: SliceRequest, progress: Callable[[float], object] | None = None
+    request: SliceRequest,
+    progress: Callable[[float], object] | None = None,
+    spread: Spread = map,
 ) -> SliceFit:
     """Fit the form that errs least on rows of the slice that the fit had not seen.
 
@@ -43,6 +46,8 @@ def fit_slice_forms(
         The rows, and the forms to choose from.
     progress : callable or None
         Called with the share that is done.
+    spread : Spread
+        Where folds of boosted trees are fitted; other forms take no time.
 
     Raises
     ------
@@ -63,7 +68,7 @@ def fit_slice_forms(
     if "boosted-trees" not in possible:
         return fit_small_slice(request, possible, notes)
     small = tuple(form for form in possible if form in _SMALL_FORMS)
-    return _fit_with_trees(request, small, notes, progress)
+    return _fit_with_trees(request, small, notes, progress, spread)
 
 
 def _obstacle(request: SliceRequest, form: Form) -> str | None:
@@ -79,17 +84,15 @@ def _fit_with_trees(
     small: tuple[Form, ...],
     notes: Mapping[Form, str],
     progress: Callable[[float], object] | None,
+    spread: Spread,
 ) -> SliceFit:
     errors: dict[Form, Seconds] = {}
     if small:
         points = request.points()
         folds = group_folds(points, _TREE_FOLDS, request.seed)
-
-        def fit(columns: Columns, latency: Seconds) -> Predict:
-            return predictor_of_trees(request, columns, latency)
-
+        trees = FoldErrors(fit_of_trees(request), request.columns, request.latency, folds, spread)
         errors = {form: small_form_errors(request, form, folds) for form in small}
-        errors["boosted-trees"] = out_of_fold(fit, request.columns, request.latency, folds)[0]
+        errors["boosted-trees"] = trees.collect()[0]
         groups = np.unique(points, axis=0, return_inverse=True)[1].reshape(-1)
         chosen = choose(errors, groups.astype(np.float64))
         if chosen != "boosted-trees":
@@ -102,7 +105,7 @@ def _fit_with_trees(
         if progress is not None:
             progress(done[0] / total)
 
-    fit_of_all = fit_tree_slice(request, advance)
+    fit_of_all = fit_tree_slice(request, advance, spread)
     only = dict(notes)
     if not small:
         errors["boosted-trees"] = fit_of_all.errors

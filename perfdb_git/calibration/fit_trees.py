@@ -7,6 +7,7 @@ models that had not seen the tail.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -21,9 +22,14 @@ from perfdb_git.analysis.conformal import (
 )
 from perfdb_git.calibration.fitting_trees import RECIPES, SliceOfTrees, TreeRecipe, fit_slice
 from perfdb_git.calibration.slice_fits import SliceRequest, some_rows
-from perfdb_git.calibration.tree_intervals import SliceWithInterval, fit_slice_with_interval
+from perfdb_git.calibration.tree_intervals import (
+    SliceWithInterval,
+    fit_slice_with_interval,
+    tree_predictor,
+)
 from perfdb_git.errors import InvalidInputError
 from perfdb_git.model.calibration import FittedModel
+from perfdb_git.model.spreading import Spread
 from perfdb_git.providers.fitted_models import (
     OneWidth,
     TwoRegimes,
@@ -34,7 +40,7 @@ from perfdb_git.providers.fitted_models import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from perfdb_git.calibration.slice_fits import Columns, Predict, Seconds
+    from perfdb_git.calibration.slice_fits import Columns, Fit, Seconds
     from perfdb_git.operations.features.hardware import Hardware
 
 LEAST_ROWS = 200
@@ -83,16 +89,10 @@ def cannot_fit_trees(request: SliceRequest) -> str | None:
     return None
 
 
-def predictor_of_trees(request: SliceRequest, columns: Columns, latency: Seconds) -> Predict:
-    """Fit trees to some rows of a slice, and return the prediction, for cross-validation."""
-    plan = _plan(request)
-    fitted = fit_slice(_recipe(request, plan.inside), columns, latency, _hardware(request))
-
-    def predict(some: Columns) -> tuple[Seconds, Seconds]:
-        predicted = fitted.predict(some)
-        return predicted, np.ones_like(predicted)
-
-    return predict
+def fit_of_trees(request: SliceRequest) -> Fit:
+    """Return what fits trees to some rows of a slice, for cross-validation."""
+    recipe = _recipe(request, _plan(request).inside)
+    return functools.partial(tree_predictor, recipe, _hardware(request))
 
 
 def rounds_of_trees(request: SliceRequest) -> int:
@@ -119,7 +119,11 @@ class TreeFit:
     errors: Seconds
 
 
-def fit_tree_slice(request: SliceRequest, progress: Callable[[], object] | None = None) -> TreeFit:
+def fit_tree_slice(
+    request: SliceRequest,
+    progress: Callable[[], object] | None = None,
+    spread: Spread = map,
+) -> TreeFit:
     """Fit the model inside the range and, where its recipe has one, the model beyond.
 
     Parameters
@@ -128,6 +132,8 @@ def fit_tree_slice(request: SliceRequest, progress: Callable[[], object] | None 
         The rows.
     progress : callable or None
         Called after every round.
+    spread : Spread
+        Where the folds behind the interval are fitted.
 
     Raises
     ------
@@ -136,7 +142,7 @@ def fit_tree_slice(request: SliceRequest, progress: Callable[[], object] | None 
     """
     plan = _plan(request)
     recipe = _recipe(request, plan.inside)
-    fitted = _with_interval(request, plan, recipe, progress)
+    fitted = _with_interval(request, plan, recipe, progress, spread)
     if plan.beyond is None:
         rate = _learned_rate(request, recipe, fitted, progress)
         return TreeFit(inside=_inside(request, fitted, rate), beyond=None, errors=fitted.row_errors)
@@ -150,6 +156,7 @@ def _with_interval(
     plan: _Plan,
     recipe: TreeRecipe,
     progress: Callable[[], object] | None,
+    spread: Spread,
 ) -> SliceWithInterval:
     columns = _repeated(request)
     fitted = fit_slice_with_interval(
@@ -161,6 +168,7 @@ def _with_interval(
         level=request.level,
         folds=_FOLDS,
         progress=progress,
+        spread=spread,
     )
     widths = (fitted.widths.measured.pooled, fitted.widths.unmeasured.pooled)
     if not all(math.isfinite(width) for width in widths):

@@ -10,6 +10,7 @@ import numpy as np
 
 from perfdb_git.calibration.choosing import TriedForm
 from perfdb_git.model.calibration import FittedModel, Form
+from perfdb_git.model.spreading import Spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,10 +83,25 @@ def some_rows(columns: Columns, rows: NDArray[np.generic], count: int) -> dict[s
     }
 
 
-def out_of_fold(
-    fit: Fit, columns: Columns, latency: Seconds, folds: Places
-) -> tuple[Seconds, Seconds]:
-    """Return log(predicted / measured) of rows by models that had not seen them, and its scale.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fold:
+    """All rows but some to fit, and those rows to judge the model by."""
+
+    fit: Fit
+    columns: Columns
+    latency: Seconds
+    left_out: Columns
+    measured: Seconds
+
+
+def _errors_and_scale(fold: _Fold) -> tuple[Seconds, Seconds]:
+    predict = fold.fit(fold.columns, fold.latency)
+    predicted, scale = predict(fold.left_out)
+    return np.asarray(np.log(predicted / fold.measured)), scale
+
+
+class FoldErrors:
+    """Errors of rows by models that had not seen them, being worked out.
 
     Parameters
     ----------
@@ -96,12 +112,47 @@ def out_of_fold(
         The rows.
     folds : ndarray
         Fold of each row; a negative one is always seen, and NaN in the results.
+    spread : Spread
+        Where the folds are fitted.
     """
-    errors, scales = np.full((2, len(latency)), np.nan)
-    for fold in np.unique(folds[folds >= 0]).tolist():
-        inside, rest = folds == fold, folds != fold
-        predict = fit(some_rows(columns, rest, len(latency)), latency[rest])
-        predicted, scale = predict(some_rows(columns, inside, len(latency)))
-        errors[inside] = np.log(predicted / latency[inside])
-        scales[inside] = scale
-    return errors, scales
+
+    def __init__(
+        self, fit: Fit, columns: Columns, latency: Seconds, folds: Places, spread: Spread = map
+    ) -> None:
+        count = len(latency)
+        self._count = count
+        self._inside = [folds == fold for fold in np.unique(folds[folds >= 0]).tolist()]
+        tasks = (
+            _Fold(
+                fit=fit,
+                columns=some_rows(columns, ~inside, count),
+                latency=latency[~inside],
+                left_out=some_rows(columns, inside, count),
+                measured=latency[inside],
+            )
+            for inside in self._inside
+        )
+        self._pending = spread(_errors_and_scale, tasks)
+
+    def collect(self, after_each: Callable[[], object] | None = None) -> tuple[Seconds, Seconds]:
+        """Return log(predicted / measured) of each row, and its scale.
+
+        Parameters
+        ----------
+        after_each : callable or None
+            Called after every fold.
+        """
+        errors, scales = np.full((2, self._count), np.nan)
+        for inside, (error, scale) in zip(self._inside, self._pending, strict=True):
+            errors[inside] = error
+            scales[inside] = scale
+            if after_each is not None:
+                after_each()
+        return errors, scales
+
+
+def out_of_fold(
+    fit: Fit, columns: Columns, latency: Seconds, folds: Places, spread: Spread = map
+) -> tuple[Seconds, Seconds]:
+    """Return what `FoldErrors` collects."""
+    return FoldErrors(fit, columns, latency, folds, spread).collect()

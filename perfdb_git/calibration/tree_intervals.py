@@ -7,6 +7,7 @@ are those of models that had not seen the whole line.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -25,15 +26,15 @@ from perfdb_git.calibration.fitting_trees import (
     SliceOfTrees,
     TreeRecipe,
     fit_slice,
-    rows_of,
 )
+from perfdb_git.calibration.slice_fits import FoldErrors
+from perfdb_git.model.spreading import Spread
 from perfdb_git.operations.features.registry import FEATURE_SETS
 
 if TYPE_CHECKING:
+    from perfdb_git.calibration.slice_fits import Predict
     from perfdb_git.operations.features.feature_set import Columns, Seconds
     from perfdb_git.operations.features.hardware import Hardware
-
-    Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,7 @@ def fit_slice_with_interval(
     level: float = 0.9,
     folds: int = 3,
     progress: Callable[[], object] | None = None,
+    spread: Spread = map,
 ) -> SliceWithInterval:
     """Fit a slice, and calibrate its intervals by folds inside the rows given.
 
@@ -102,14 +104,21 @@ def fit_slice_with_interval(
     folds : int
         Of each kind.
     progress : callable or None
-        Called after every round.
+        Called after every round here, and for all rounds of a fold at its end.
+    spread : Spread
+        Where the folds are fitted.
     """
+    lines = line_codes(columns, line_by)
+    ways = (row_folds(len(latency), folds), group_folds(lines, folds))
+    # Asked for before the model of all rows is fitted, which other processes need not wait for.
+    coarser = replace(recipe, settings=recipe.fold_settings)
+    fit = functools.partial(tree_predictor, coarser, hardware)
+    asked = [FoldErrors(fit, columns, latency, dealt, spread) for dealt in ways]
     points = fit_slice(recipe, columns, latency, hardware, progress)
     described = FEATURE_SETS[recipe.features].compute(columns, hardware)
-    lines = line_codes(columns, line_by)
     scales, widths, found = [], [], []
-    for dealt in (row_folds(len(latency), folds), group_folds(lines, folds)):
-        errors = _out_of_fold(recipe, columns, latency, hardware, dealt, progress)
+    for dealt, one in zip(ways, asked, strict=True):
+        errors, _ = one.collect(functools.partial(_rounds_done, coarser, progress))
         scale, seen = fit_error_scale(described, errors, dealt, bins=points.models[0].bins)
         found.append(errors)
         scales.append(scale)
@@ -125,22 +134,24 @@ def fit_slice_with_interval(
     )
 
 
-def _out_of_fold(
-    recipe: TreeRecipe,
-    columns: Columns,
-    latency: Seconds,
-    hardware: Hardware,
-    dealt: Places,
-    progress: Callable[[], object] | None,
-) -> Seconds:
-    """Return log(predicted / measured) of every row by a model that had not seen it."""
-    recipe = replace(recipe, settings=recipe.fold_settings)
-    errors = np.full(len(latency), np.nan)
-    for fold in np.unique(dealt).tolist():
-        inside, outside = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)
-        model = fit_slice(recipe, rows_of(columns, outside), latency[outside], hardware, progress)
-        errors[inside] = np.log(model.predict(rows_of(columns, inside)) / latency[inside])
-    return errors
+def tree_predictor(
+    recipe: TreeRecipe, hardware: Hardware, columns: Columns, latency: Seconds
+) -> Predict:
+    """Fit some rows, and return the prediction; the scale of its errors is not known yet."""
+    model = fit_slice(recipe, columns, latency, hardware)
+
+    def predict(some: Columns) -> tuple[Seconds, Seconds]:
+        predicted = model.predict(some)
+        return predicted, np.ones_like(predicted)
+
+    return predict
+
+
+def _rounds_done(recipe: TreeRecipe, progress: Callable[[], object] | None) -> None:
+    """Tell of a fold's rounds, which may have been done by another process."""
+    if progress is not None:
+        for _ in range(recipe.settings.rounds * len(recipe.bases)):
+            progress()
 
 
 def line_codes(columns: Columns, line_by: tuple[str, ...]) -> NDArray[np.float64]:

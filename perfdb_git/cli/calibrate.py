@@ -11,6 +11,7 @@ from perfdb_git.calibration.fit import FitResult, fit_calibration
 from perfdb_git.calibration.revision_reports import report_revision
 from perfdb_git.calibration.specs import read_spec
 from perfdb_git.checks.registry import check_calibrations
+from perfdb_git.cli.cluster_options import Workers, cluster_options
 from perfdb_git.cli.console import Console, write_out
 from perfdb_git.cli.groups import CommandPlace, LazyGroup
 from perfdb_git.cli.options import (
@@ -55,6 +56,9 @@ SPEC is the name of one in evidence/calibrations/specs, or the path of a file. F
 error inside the training records alone; the held-out records are asked once, at the end. Nothing
 answers from the new revision before a policy names it: the line to add is printed.
 
+With --workers or --dask the folds of cross-validation are fitted by several processes; the revision
+is the same.
+
 \b
 Examples:
   perfdb calibrate fit h200-all-reduce --dry-run
@@ -91,9 +95,17 @@ Example:
 @click.option("--dry-run", is_flag=True, help="Fit and report; write nothing.")
 @click.option("--commit", is_flag=True, help="Commit the new files on the current branch.")
 @reading_options
+@cluster_options
 @json_option
 @click.pass_obj
-def fit(console: Console, choice: SnapshotChoice, spec: str, dry_run: bool, commit: bool) -> int:
+def fit(
+    console: Console,
+    choice: SnapshotChoice,
+    spec: str,
+    dry_run: bool,
+    commit: bool,
+    workers: Workers,
+) -> int:
     """Fit, write, and say what was tried."""
     if dry_run and commit:
         raise UsageError(
@@ -103,7 +115,7 @@ def fit(console: Console, choice: SnapshotChoice, spec: str, dry_run: bool, comm
         )
     database = PerformanceDatabase.open(choice.repository)
     root = None if dry_run else work_tree(database)
-    with console.progress("fitting") as progress:
+    with workers.open() as place, console.progress("fitting") as progress:
         snapshot = choice.open(progress)
         found = read_spec(snapshot.evidence, spec)
         result = fit_calibration(
@@ -112,6 +124,7 @@ def fit(console: Console, choice: SnapshotChoice, spec: str, dry_run: bool, comm
             reference=found.reference,
             document=found.path,
             progress=progress,
+            spread=place.spread,
         )
     schemas = SchemaStore()
     files = [document_file(document, schemas=schemas) for document in result.documents]
@@ -131,7 +144,7 @@ def fit(console: Console, choice: SnapshotChoice, spec: str, dry_run: bool, comm
             "held_out_report": encoded(result.calibration.held_out_report),
         },
         lines=fit_lines(result, sha256=sha256, written=written, commit=committed),
-        messages=snapshot_messages(snapshot),
+        messages=(*snapshot_messages(snapshot), *place.messages),
     )
 
 

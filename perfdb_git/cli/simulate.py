@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from perfdb_git.cli.cluster_options import Workers, cluster_options
 from perfdb_git.cli.console import Console
 from perfdb_git.cli.options import (
     SnapshotChoice,
@@ -48,7 +49,8 @@ interval:TIME, list:TIME,TIME,... or closed-loop:WINDOW.
 --tick fs runs in integer femtoseconds: a grid 1,000 times finer that ends after 2.56 hours.
 
 A sweep changes one field of one component, such as lanes or bandwidth_gbps, and simulates each
-value; --sensitivity makes each component 1 % slower and 1 % faster.
+value, in several processes with --workers or --dask; --sensitivity makes each component 1 % slower
+and 1 % faster.
 
 \b
 Examples:
@@ -97,6 +99,7 @@ _file = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--events", type=_file, metavar="FILE", help="Write all visits as CSV, or as .parquet."
 )
+@cluster_options
 @json_option
 @click.pass_obj
 def simulate(
@@ -111,11 +114,18 @@ def simulate(
     policy: str,
     sweeps: tuple[str, ...],
     sensitivity: bool,
+    workers: Workers,
     **named: Path | None,
 ) -> int:
     """Build the request, run it, write the files, and render the report."""
     if len(sweeps) > 1:
         raise UsageError("a run has one --sweep", code="conflicting-options")
+    if workers.are_asked_for and not sweeps:
+        raise UsageError(
+            "--workers and --dask are about the runs of a sweep",
+            code="conflicting-options",
+            remedy="add --sweep, or leave them out: one run is one piece of work",
+        )
     request = SimulationRequest(
         pipeline=pipeline,
         profile=profile,
@@ -128,15 +138,23 @@ def simulate(
     )
     paths = _paths(**named)
     require_files(paths)
-    with console.progress("indexing") as indexing, console.progress("sweeping") as sweeping:
+    with (
+        workers.open() as place,
+        console.progress("indexing") as indexing,
+        console.progress("sweeping") as sweeping,
+    ):
         snapshot = choice.open(indexing)
-        outcome = run_simulation(snapshot, request, progress=sweeping)
+        outcome = run_simulation(snapshot, request, progress=sweeping, spread=place.spread)
     files = write_files(outcome, paths)
     report = outcome.report
     return console.answer(
         data={**report_value(report), "files": [encoded(file) for file in files]},
         lines=() if console.json else simulation_lines(report, files),
-        messages=(*snapshot_messages(snapshot), *_cut(files, report.summary.jobs)),
+        messages=(
+            *snapshot_messages(snapshot),
+            *place.messages,
+            *_cut(files, report.summary.jobs),
+        ),
     )
 
 

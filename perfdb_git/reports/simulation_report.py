@@ -17,6 +17,7 @@ from perfdb_git.model.simulation import (
     SweepPoint,
     TickName,
 )
+from perfdb_git.model.spreading import Spread
 from perfdb_git.model.timing_profile import TimingProfile
 from perfdb_git.model.values import JsonValue
 from perfdb_git.simulation.documents import ReadDocument
@@ -110,7 +111,11 @@ class SimulationOutcome:
 
 
 def run_simulation(
-    snapshot: DatabaseSnapshot, request: SimulationRequest, *, progress: Progress | None = None
+    snapshot: DatabaseSnapshot,
+    request: SimulationRequest,
+    *,
+    progress: Progress | None = None,
+    spread: Spread = map,
 ) -> SimulationOutcome:
     """Read the documents, answer the queries, and run.
 
@@ -122,6 +127,8 @@ def run_simulation(
         What to run.
     progress : callable or None
         Called after each run of a sweep.
+    spread : Spread
+        Where the runs of a sweep are done.
 
     Raises
     ------
@@ -136,7 +143,7 @@ def run_simulation(
     run = simulate(profile, pipeline, answers=answers, tick=request.tick)
     swept = None
     if request.axis is not None:
-        swept = _swept(profile, pipeline, answers, request, request.axis, progress)
+        swept = _swept(profile, pipeline, answers, request, request.axis, progress, spread)
     report = SimulationReport(
         summary=run.summary,
         snapshot=SnapshotReference(commit=snapshot.commit),
@@ -178,9 +185,11 @@ def _swept(
     request: SimulationRequest,
     axis: SweepAxis,
     progress: Progress | None,
+    spread: Spread,
 ) -> SweepTable:
     rows = []
-    for point in sweep(profile, pipeline, axis, answers=answers, tick=request.tick):
+    points = sweep(profile, pipeline, axis, answers=answers, tick=request.tick, spread=spread)
+    for point in points:
         rows.append(_row(point))
         if progress is not None:
             progress(len(rows), len(axis.values), point.value)

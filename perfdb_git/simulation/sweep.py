@@ -6,6 +6,7 @@ stages a faster component may end later.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
@@ -18,9 +19,11 @@ from perfdb_git.model.simulation import (
     Picoseconds,
     ResolvedService,
     Sensitivity,
+    SimulationSummary,
     SweepPoint,
     TickName,
 )
+from perfdb_git.model.spreading import Spread
 from perfdb_git.model.timing_profile import RATE_FIELDS, Component, TimingProfile
 from perfdb_git.simulation.documents import ReadDocument
 from perfdb_git.simulation.simulate import simulate
@@ -73,6 +76,7 @@ def sweep(
     *,
     answers: Mapping[str, ResolvedService] | None = None,
     tick: TickName = "ps",
+    spread: Spread = map,
 ) -> Iterator[SweepPoint]:
     """Run the pipeline once for each value of a field.
 
@@ -82,6 +86,8 @@ def sweep(
         As for `simulate`.
     axis : SweepAxis
         What varies. All its values are checked before anything runs.
+    spread : Spread
+        Where the runs are done.
 
     Raises
     ------
@@ -91,9 +97,19 @@ def sweep(
         As `simulate`.
     """
     changed = [_changed(profile, axis, value) for value in axis.values]
-    for value, one in zip(axis.values, changed, strict=True):
-        run = simulate(one, pipeline, answers=answers, tick=tick)
-        yield SweepPoint(value=value, summary=run.summary)
+    run = functools.partial(_summary, pipeline=pipeline, answers=answers, tick=tick)
+    for value, summary in zip(axis.values, spread(run, changed), strict=True):
+        yield SweepPoint(value=value, summary=summary)
+
+
+def _summary(
+    profile: ReadDocument[TimingProfile],
+    *,
+    pipeline: ReadDocument[Pipeline],
+    answers: Mapping[str, ResolvedService] | None,
+    tick: TickName,
+) -> SimulationSummary:
+    return simulate(profile, pipeline, answers=answers, tick=tick).summary
 
 
 def _changed(
