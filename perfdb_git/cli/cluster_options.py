@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -23,10 +24,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
-    """What was typed: neither, a number of processes, or the address of a Dask scheduler."""
+    """What was typed: neither, a number of processes, or the address of a Dask scheduler.
+
+    ``repository`` and ``segments`` are where workers find the evidence, where they need it.
+    """
 
     count: int | None
     address: str | None
+    repository: str | None = None
+    segments: str | None = None
 
     @property
     def are_asked_for(self) -> bool:
@@ -47,6 +53,8 @@ class Workers:
             return
         from perfdb_git.distribution.cluster import ClusterChoice, open_cluster
 
+        # What Dask logs names addresses, and errors say what matters.
+        logging.disable(logging.CRITICAL)
         with open_cluster(ClusterChoice(address=self.address, workers=self.count)) as cluster:
             yield Place(cluster)
 
@@ -66,6 +74,40 @@ class Place:
     def messages(self) -> tuple[Message, ...]:
         """What the user should know of the workers."""
         return () if self.cluster is None else self.cluster.messages
+
+
+def worker_evidence_options(command: Callable[..., R]) -> Callable[..., R]:
+    """Add ``--worker-repo`` and ``--segments`` to those of `cluster_options`, which come first."""
+
+    @click.option(
+        "--worker-repo",
+        "worker_repository",
+        metavar="PATH|URL",
+        help="Where workers have a clone, or a URL to clone from; by default the same path.",
+    )
+    @click.option(
+        "--segments",
+        metavar="URL",
+        help="Share index files with the workers in this folder or object store.",
+    )
+    @functools.wraps(command)
+    def with_evidence(
+        *arguments: object,
+        worker_repository: str | None,
+        segments: str | None,
+        workers: Workers,
+        **more: object,
+    ) -> R:
+        if not workers.are_asked_for and (worker_repository or segments):
+            raise UsageError(
+                f"{'--worker-repo' if worker_repository else '--segments'} is about workers",
+                code="conflicting-options",
+                remedy="add --workers or --dask, or leave it out",
+            )
+        more["workers"] = replace(workers, repository=worker_repository, segments=segments)
+        return command(*arguments, **more)
+
+    return with_evidence
 
 
 def cluster_options(command: Callable[..., R]) -> Callable[..., R]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from perfdb_git.cli.cluster_options import Workers, cluster_options, worker_evidence_options
 from perfdb_git.cli.console import Console
 from perfdb_git.cli.options import (
     SnapshotChoice,
@@ -42,7 +43,8 @@ the nearest contexts that do have an answer are named.
 With --queries the questions stand in a file: JSON Lines, CSV or Parquet, an entry or a column for
 each dimension. The answers are a table with a row for each question, in the same order; limits hold
 for all of them. A question that cannot be asked, or has no answer, has a row that says so, and
-changes neither the others nor the exit status.
+changes neither the others nor the exit status. With --workers or --dask several processes answer
+them; the table is the same.
 
 \b
 Examples:
@@ -141,6 +143,8 @@ def batch_options(command: Callable[..., R]) -> Callable[..., R]:
 @reading_options
 @click.option("--explain", is_flag=True, help="Add each source's own account, step by step.")
 @batch_options
+@cluster_options
+@worker_evidence_options
 @json_option
 @click.pass_obj
 def resolve(
@@ -150,10 +154,17 @@ def resolve(
     question: Question,
     explain: bool,
     batch: BatchOptions | None,
+    workers: Workers,
 ) -> int:
     """Build the query, resolve it, and render the outcome."""
     if batch is not None:
-        return _resolve_batch(console, choice, question, batch, explain=explain)
+        return _resolve_batch(console, choice, question, batch, workers, explain=explain)
+    if workers.are_asked_for:
+        raise UsageError(
+            "--workers and --dask are about --queries",
+            code="conflicting-options",
+            remedy="leave them out: one question is one piece of work",
+        )
     with console.progress("indexing") as progress:
         snapshot = choice.open(progress)
         query, policy = question.query(snapshot), question.policy(snapshot)
@@ -171,6 +182,7 @@ def _resolve_batch(
     choice: SnapshotChoice,
     question: Question,
     batch: BatchOptions,
+    workers: Workers,
     *,
     explain: bool,
 ) -> int:
@@ -182,7 +194,7 @@ def _resolve_batch(
             code="conflicting-options",
             remedy="ask it by itself, with KEY=VALUE or --query",
         )
-    return resolve_batch(console, choice, question, batch)
+    return resolve_batch(console, choice, question, batch, workers)
 
 
 def _lines(resolution: Resolution, snapshot: DatabaseSnapshot) -> list[Line]:

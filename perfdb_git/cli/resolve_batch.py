@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias, get_args
 
+from perfdb_git.cli.cluster_options import Workers
 from perfdb_git.cli.console import Console
 from perfdb_git.cli.export_records import STANDARD_OUTPUT, output_stream
 from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
@@ -33,7 +34,6 @@ from perfdb_git.operations.query_files import (
 from perfdb_git.reports.screen import Line
 from perfdb_git.reports.written_files import require_writable
 from perfdb_git.resolution.answer_table import AnswerTable
-from perfdb_git.resolution.batch_session import BatchSession
 
 AnswerFormat: TypeAlias = Literal["jsonl", "csv", "parquet", "arrow"]
 
@@ -84,7 +84,11 @@ class _Tally:
 
 
 def resolve_batch(
-    console: Console, choice: SnapshotChoice, question: Question, options: BatchOptions
+    console: Console,
+    choice: SnapshotChoice,
+    question: Question,
+    options: BatchOptions,
+    workers: Workers,
 ) -> int:
     """Read the questions in chunks, answer each chunk, and write the answers."""
     # Its data are not those of one question, which the schema of results knows by the command.
@@ -96,27 +100,21 @@ def resolve_batch(
     with console.progress("indexing") as indexing:
         snapshot = choice.open(indexing)
         policy = question.policy(snapshot)
-        session = snapshot.batch(
-            policy=policy,
-            limits=EvidencePolicy(**question.limits),
-            metric=options.metric,
-            alternative_values=options.alternative_values,
-        )
-        columns = answer_columns(
-            policy.policy.tiers,
-            alternative_values=options.alternative_values,
-            kept=options.kept,
-        )
-        metadata = _metadata(snapshot, policy)
-        with output_stream(options.output) as stream:
-            writer = _writer(stream, columns, metadata, form)
-            for chunk in _chunks(options):
-                _write_answers(session, snapshot, chunk, columns, writer, tally)
-            writer.close()
-            is_whole = True
+    columns = answer_columns(
+        policy.policy.tiers, alternative_values=options.alternative_values, kept=options.kept
+    )
+    metadata = _metadata(snapshot, policy)
+    asked = _Asked(snapshot, policy, EvidencePolicy(**question.limits), options)
+    with _answering(console, asked, workers) as answering, output_stream(options.output) as stream:
+        writer = _writer(stream, columns, metadata, form)
+        for chunk, table in answering.answers:
+            tally.add(table)
+            writer.write(answer_block(table, columns, commit=snapshot.commit, kept=chunk.kept))
+        writer.close()
+        is_whole = True
     if not is_whole:
         return EXIT_FINE  # Who read standard output has seen enough.
-    messages = (*snapshot_messages(snapshot), *tally.messages())
+    messages = (*snapshot_messages(snapshot), *answering.messages(), *tally.messages())
     statuses: dict[str, JsonValue] = {**tally.statuses}
     if options.output == STANDARD_OUTPUT:
         console.remark([*messages, Message(level="note", code="answers", text=_summary(tally))])
@@ -128,20 +126,66 @@ def resolve_batch(
     )
 
 
-def _write_answers(
-    session: BatchSession,
-    snapshot: DatabaseSnapshot,
-    chunk: QuestionChunk,
-    columns: list[ExportColumn],
-    writer: RowWriter,
-    tally: _Tally,
-) -> None:
-    asked = canonical_columns(
-        chunk.columns, snapshot.vocabulary, count=chunk.count, faults=chunk.faults
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all questions share."""
+
+    snapshot: DatabaseSnapshot
+    policy: PolicyInForce
+    limits: EvidencePolicy
+    options: BatchOptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Answering:
+    """Answers as they come, and what there is to say of how they came, in the end."""
+
+    answers: Iterator[tuple[QuestionChunk, AnswerTable]]
+    messages: Callable[[], tuple[Message, ...]]
+
+
+@contextmanager
+def _answering(console: Console, asked: _Asked, workers: Workers) -> Iterator[_Answering]:
+    """Answer the questions here or on workers, for the time of the context."""
+    if not workers.are_asked_for:
+        yield _Answering(_answered_here(asked), tuple)
+        return
+    from perfdb_git.distribution.bulk_resolve import BatchRequest, answer_chunks
+    from perfdb_git.distribution.snapshot_addresses import share_snapshot
+
+    with console.progress("sharing") as sharing:
+        address, remarks = share_snapshot(
+            asked.snapshot,
+            repository=workers.repository,
+            segments=workers.segments,
+            progress=sharing,
+        )
+    request = BatchRequest(
+        address=address,
+        policy=asked.policy,
+        limits=asked.limits,
+        metric=asked.options.metric,
+        alternative_values=asked.options.alternative_values,
     )
-    table = session.table(asked, first=tally.total)
-    tally.add(table)
-    writer.write(answer_block(table, columns, commit=snapshot.commit, kept=chunk.kept))
+    with workers.open() as place:
+        answers = answer_chunks(request, _chunks(asked.options), place.spread)
+        yield _Answering(answers, lambda: (*remarks, *place.messages))
+
+
+def _answered_here(asked: _Asked) -> Iterator[tuple[QuestionChunk, AnswerTable]]:
+    session = asked.snapshot.batch(
+        policy=asked.policy,
+        limits=asked.limits,
+        metric=asked.options.metric,
+        alternative_values=asked.options.alternative_values,
+    )
+    first = 0
+    for chunk in _chunks(asked.options):
+        columns = canonical_columns(
+            chunk.columns, asked.snapshot.vocabulary, count=chunk.count, faults=chunk.faults
+        )
+        yield chunk, session.table(columns, first=first)
+        first += chunk.count
 
 
 def _chunks(options: BatchOptions) -> Iterator[QuestionChunk]:

@@ -12,6 +12,7 @@ import functools
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -97,7 +98,7 @@ class Cluster:
             for _, item in zip(range(count), rest, strict=False):
                 started.append(self._client.submit(work, item, pure=False, retries=_RETRIES))
 
-        start(_WAITING_EACH * max(1, sum(self._client.nthreads().values())))
+        start(_WAITING_EACH * max(1, self._threads()))
 
         def results() -> Iterator[R]:
             try:
@@ -107,23 +108,26 @@ class Cluster:
                     start(1)
                     yield result
             finally:
-                self._client.cancel(list(started))
+                if self._client.status == "running":
+                    self._client.cancel(list(started))
 
         return results()
 
-    def _result(self, future: Future) -> Any:
-        from distributed import KilledWorker, wait
-        from distributed import TimeoutError as WaitTimeoutError
-
-        while not future.done():
-            try:
-                with self._client.as_current():
-                    wait(future, timeout=_PATIENCE_S)
-            except WaitTimeoutError:
-                if not self._client.nthreads():
-                    raise _lost("no worker is left") from None
+    def _threads(self) -> int:
+        """Return how many threads all workers have now; none where the scheduler has gone."""
         try:
+            return sum(self._client.nthreads().values())
+        except OSError:
+            return 0
+
+    def _result(self, future: Future) -> Any:
+        from distributed import KilledWorker
+
+        try:
+            self._await(future)
             return future.result()
+        except CancelledError as error:
+            raise _lost("its scheduler has gone") from error
         except KilledWorker as error:
             raise _lost("one piece of work ended several workers") from error
         except ModuleNotFoundError as error:
@@ -132,6 +136,18 @@ class Cluster:
                 code="worker-without-perfdb",
                 remedy="install the same version of perfdb-git there",
             ) from error
+
+    def _await(self, future: Future) -> None:
+        from distributed import TimeoutError as WaitTimeoutError
+        from distributed import wait
+
+        while not future.done():
+            try:
+                with self._client.as_current():
+                    wait(future, timeout=_PATIENCE_S)
+            except WaitTimeoutError:
+                if not self._threads():
+                    raise _lost("no worker is left") from None
 
 
 def _lost(reason: str) -> ClusterUnavailableError:

@@ -17,7 +17,10 @@ from perfdb_git import __version__
 from perfdb_git.cli.main import perfdb
 from tests.cli.evidence import GEMM, Evidence, envelope
 
-HEAVY = ("scipy", "yaml", "jsonschema", "pyarrow", "perfdb_git.importers", "perfdb_git.checks")
+HEAVY = (
+    *("scipy", "yaml", "jsonschema", "pyarrow", "dask", "distributed", "fsspec"),
+    *("perfdb_git.importers", "perfdb_git.checks", "perfdb_git.distribution"),
+)
 MODULES = """
 import json, sys
 from perfdb_git.cli.main import main

@@ -15,18 +15,21 @@ from tests.cli.evidence import ROOT
 
 _START_S = 30
 
+_IDLE_S = 300
+"""Nobody ends these processes where the tests are killed, so they end by themselves."""
+
 
 class DaskProcesses:
     """A scheduler and its workers, each a process of its own without a nanny."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
-        self._folder = folder
+        self.folder = folder
         self._file = folder / "scheduler.json"
         self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
         self._processes: list[subprocess.Popen[bytes]] = []
         self._start(
             "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
-            "--scheduler-file", str(self._file),
+            "--scheduler-file", str(self._file), "--idle-timeout", f"{_IDLE_S} seconds",
         )  # fmt: skip
         end = time.monotonic() + _START_S
         while not self._file.exists() and time.monotonic() < end:
@@ -36,14 +39,15 @@ class DaskProcesses:
     def add_worker(self, name: str, **variables: str) -> subprocess.Popen[bytes]:
         return self._start(
             "worker", self.address, "--name", name, "--no-nanny", "--nthreads", "1",
-            "--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self._folder),
+            "--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self.folder),
+            "--death-timeout", f"{_START_S} seconds",
             **variables,
         )  # fmt: skip
 
     def _start(self, what: str, *arguments: str, **variables: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-m", f"distributed.cli.dask_{what}", *arguments],
-            cwd=self._folder,
+            cwd=self.folder,
             env={**self._environment, **variables},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from perfdb_git.analysis.tree_boosting import TreeSettings
 from perfdb_git.calibration.tree_intervals import fit_slice_with_interval
 from perfdb_git.distribution import cluster as cluster_module
 from perfdb_git.distribution.worker_facts import facts_here
@@ -29,18 +30,11 @@ pytest.importorskip("distributed")
 
 from perfdb_git.distribution.cluster import Cluster, ClusterChoice, open_cluster
 
+QUICK = TreeSettings(rounds=20, depth=4, learning_rate=0.2)
 SWEEP = (
     "simulate", "submit-nic-gpu", "--profile", "cnuas-analytic-v0", "--json",
     "--sweep", "guest-cpu-icount-shift0.instruction_rate_mips=1000,2000,3000",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskProcesses]:
-    with dask_processes(tmp_path_factory.mktemp("dask")) as started:
-        started.add_worker("one")
-        started.add_worker("two")
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +84,9 @@ def test_an_error_of_the_work_comes_back_as_it_was(cluster: Cluster) -> None:
 
 def test_cross_validation_gives_the_same_bits(cluster: Cluster) -> None:
     columns, latency = rows(600, noise=0.05)
+    quick = replace(RECIPE, settings=QUICK, fold_settings=QUICK)
     here, there = (
-        fit_slice_with_interval(RECIPE, columns, latency, SMALL, line_by=("n", "k"), spread=spread)
+        fit_slice_with_interval(quick, columns, latency, SMALL, line_by=("n", "k"), spread=spread)
         for spread in (map, cluster.map)
     )
     assert np.array_equal(here.row_errors, there.row_errors)
@@ -151,9 +146,17 @@ def test_a_lost_worker_is_survived_and_the_loss_of_all_is_told(
                 list(results)
 
 
-@pytest.mark.parametrize("address", ["tcp://someone:secret@127.0.0.1:1", "bad://host:1"])
-def test_nobody_at_an_address_is_told_without_it(pipelines: Evidence, address: str) -> None:
-    result = pipelines.perfdb(*SWEEP, "--dask", address)
+@pytest.mark.parametrize(
+    ("command", "address"),
+    [
+        (SWEEP, "tcp://someone:secret@127.0.0.1:1"),
+        (("calibrate", "fit", "some", "--dry-run", "--json"), "secret://host:1"),
+    ],
+)
+def test_nobody_at_an_address_is_told_without_it(
+    pipelines: Evidence, command: tuple[str, ...], address: str
+) -> None:
+    result = pipelines.perfdb(*command, "--dask", address)
     assert result.status == 5
     assert envelope(result)["messages"][0]["code"] == "cluster-unavailable"
     assert "secret" not in result.out + result.err
