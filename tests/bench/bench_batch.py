@@ -1,6 +1,6 @@
 """Questions answered in tables: how many a CPU second, and how much memory a long file takes.
 
-    python -m tests.bench.bench_batch [--peer-python PYTHON] [--runs N] [--stream QUESTIONS]
+    python -m tests.bench.bench_batch [--peer-python PYTHON] [--runs N] [--stream QUESTIONS ...]
 
 The evidence is this checkout's HEAD. ``exact`` asks for shapes on record, first when nobody has
 asked for them yet and then with their columns in memory; ``known sites`` changes m of recorded
@@ -9,8 +9,8 @@ gathers as many numbers as the table of answers has columns. The peer is aiconfi
 compiled core, asked one question at a time on the same table, its JSON ready made, where PYTHON can
 import it.
 
-``--stream`` resolves a CSV file of so many questions with the installed command and prints its
-largest resident size beside that of a file of one chunk.
+``--stream`` resolves CSV files of so many questions with the installed command and prints its CPU
+seconds, the seconds in which Python's csv module alone reads the file, and its largest size.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -142,27 +143,36 @@ def rates(snapshot: DatabaseSnapshot, runs: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in found.items()}
 
 
-def peak_megabytes(count: int) -> float:
-    """Return the largest resident size of the command that answers a file of questions."""
+def write_questions(path: Path, count: int) -> None:
+    """Write a CSV file of questions about random sizes."""
     draws = np.random.default_rng(1)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["operation", "device", "dtype", "m", "n", "k"])
+        for start in range(0, count, CHUNK):
+            rows = min(CHUNK, count - start)
+            sizes = np.round(np.exp2(draws.uniform(5, 15, (rows, 3)))).astype(np.int64)
+            writer.writerows(["gemm", "h200", "bf16", *row] for row in sizes.tolist())
+
+
+def stream(count: int) -> str:
+    """Answer a file of questions in a process of its own; return a row of a Markdown table."""
     with tempfile.TemporaryDirectory() as folder:
         asked, answers = Path(folder, "asked.csv"), Path(folder, "answers.parquet")
-        with asked.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["operation", "device", "dtype", "m", "n", "k"])
-            for start in range(0, count, CHUNK):
-                rows = min(CHUNK, count - start)
-                sizes = np.round(np.exp2(draws.uniform(5, 15, (rows, 3)))).astype(np.int64)
-                writer.writerows(["gemm", "h200", "bf16", *row] for row in sizes.tolist())
+        write_questions(asked, count)
+        start = time.process_time()
+        with asked.open(newline="") as file:
+            deque(csv.reader(file), maxlen=0)
+        floor = time.process_time() - start
         command = [sys.executable, "-m", "perfdb_git", "resolve", "--repo", str(PROJECT)]
         command += ["--queries", str(asked), "--output", str(answers)]
-        process = subprocess.Popen(command)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         if status:
             raise SystemExit(f"the command ended with status {status}")
         seconds = usage.ru_utime + usage.ru_stime
-        print(f"  {count:>10,} questions: {usage.ru_maxrss / 1024:.0f} MB, {seconds:.1f} s CPU")
-        return usage.ru_maxrss / 1024
+        megabytes = usage.ru_maxrss / 1024
+        return f"| {count:,} | {seconds:.1f} | {floor:.2f} | {megabytes:.0f} |"
 
 
 def main() -> None:
@@ -170,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer-python", help="an interpreter that can import aiconfigurator_core")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--stream", type=int, help="questions in a file, such as 10000000")
+    parser.add_argument("--stream", type=int, nargs="+", default=[], help="questions in files")
     options = parser.parse_args()
     found = rates(PerformanceDatabase.open(PROJECT).at("HEAD"), options.runs)
     if options.peer_python:
@@ -182,11 +192,10 @@ def main() -> None:
     for name, value in found.items():
         print(f"{name:36} {value:12,.0f} a CPU second, {value / base:6.2f} x known sites")
     if options.stream:
-        print("answered from a file into a file by the command:")
-        small, large = peak_megabytes(CHUNK), peak_megabytes(options.stream)
-        print(
-            f"  {large / small:.2f} x the memory for {options.stream / CHUNK:.0f} x the questions"
-        )
+        print("| questions | CPU s | reading the CSV file alone | peak MB |")
+        print("|---:|---:|---:|---:|")
+        for count in options.stream:
+            print(stream(count), flush=True)
 
 
 if __name__ == "__main__":
