@@ -16,6 +16,7 @@ from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import DomainRange, TrainingRecords
 from perfdb_git.model.query import EvidencePolicy
+from perfdb_git.providers.batch import recorded
 from tests.resolution.batch_comparison import differences
 from tests.resolution.conftest import EvidenceRepository
 from tests.resolution.fitted import (
@@ -321,3 +322,24 @@ def test_other_metrics_have_tables_of_their_own(snapshot: DatabaseSnapshot) -> N
 
 def test_no_questions_have_no_answers(snapshot: DatabaseSnapshot) -> None:
     assert len(snapshot.resolve_table({"operation": [], "m": []})) == 0
+
+
+@pytest.mark.parametrize(("kept", "reads"), [(3, 3), (2**20, 2)])
+def test_look_up_tables_of_other_questions_make_room(
+    snapshot: DatabaseSnapshot, monkeypatch: pytest.MonkeyPatch, kept: int, reads: int
+) -> None:
+    monkeypatch.setattr(recorded, "_MOST_ROWS", kept)
+    session = snapshot.batch()
+    columns = {"operation": "gemm", "device": "a100", "dtype": "fp16", "m": [20], "n": 8, "k": 64}
+    read: list[Any] = []
+    plain = type(snapshot.evidence).verified_rows
+    monkeypatch.setattr(
+        type(snapshot.evidence),
+        "verified_rows",
+        lambda *asked: [read.append(asked), plain(*asked)][1],
+    )
+    first = list(session.table(columns).rows())
+    other = list(session.table({**columns, "layout": "t"}).rows())
+    assert list(session.table(columns).rows()) == first
+    assert first[0]["status"] == other[0]["status"] == "ok"
+    assert len(read) == reads

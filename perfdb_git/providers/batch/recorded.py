@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from perfdb_git.providers.batch.answers import Places
 
-_MOST_PLANS = 256
-"""Kinds of questions whose look-up tables are kept."""
+_MOST_ROWS = 2**20
+"""Records whose look-up tables are kept, at about 250 bytes each; those last asked for stay."""
 
 
 class RecordedBatch(ProviderTwin):
@@ -56,7 +56,7 @@ class RecordedBatch(ProviderTwin):
         self._provider = provider
         self._evidence = evidence
         self._one_by_one = RowByRow(provider, context)
-        self._plans: OrderedDict[tuple[object, ...], _Cells] = OrderedDict()
+        self._kinds: OrderedDict[tuple[object, ...], _Cells] = OrderedDict()
 
     def answers(self, group: QueryGroup, *, values: bool) -> BatchAnswers:
         """Answer the questions of a group; see `BatchProvider`."""
@@ -84,15 +84,21 @@ class RecordedBatch(ProviderTwin):
     def _cells(self, group: QueryGroup) -> _Cells:
         keys = self._provider.series(group.operation, group.device)
         record_sets = [item for key in keys for item in self._evidence.record_sets(key)]
-        known = self._plans.get(group.key)
+        known = self._kinds.get(group.key)
         # A rebuilt index hands out new record sets; what was read from the old ones is void.
         if known is None or not _are_same(known.record_sets, record_sets):
             known = _Cells(group, record_sets, self._provider, self._evidence, self._context)
-            self._plans[group.key] = known
-        self._plans.move_to_end(group.key)
-        while len(self._plans) > _MOST_PLANS:
-            self._plans.popitem(last=False)
+            self._kinds[group.key] = known
+        self._kinds.move_to_end(group.key)
+        self._forget()
         return known
+
+    def _forget(self) -> None:
+        """Keep memory from growing with the kinds of questions."""
+        total = sum(cells.n_rows for cells in self._kinds.values())
+        while total > _MOST_ROWS and len(self._kinds) > 1:
+            _, oldest = self._kinds.popitem(last=False)
+            total -= oldest.n_rows
 
 
 def _are_same(one: Sequence[RecordSetView], other: Sequence[RecordSetView]) -> bool:
@@ -133,6 +139,11 @@ class _Cells:
         self._is_used = np.ones(len(self._row_numbers), np.bool_)
         codes = [context.words.code(item.sha256) for item in record_sets]
         self._set_codes = np.array(codes, np.int32)
+
+    @property
+    def n_rows(self) -> int:
+        """Records that agree with the terms of the questions."""
+        return len(self._row_numbers)
 
     def find(self, group: QueryGroup) -> NDArray[np.int64]:
         """Return the cell of each question, -1 for none: ``(n,)``, or ``(n_blocks, n)``."""
