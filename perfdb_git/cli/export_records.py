@@ -14,10 +14,11 @@ from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
 from perfdb_git.comparison.selections import parse_choice
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import EXIT_FINE, UsageError
-from perfdb_git.exports.arrow_files import ArrowWriter, require_pyarrow
+from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter, require_pyarrow
 from perfdb_git.exports.columns import UnitChoice
-from perfdb_git.exports.csv_files import CsvWriter
-from perfdb_git.exports.export import ExportFormat, ExportRequest, RecordExport, RowWriter
+from perfdb_git.exports.csv_files import CsvEncoder
+from perfdb_git.exports.export import ExportFormat, ExportRequest, Progress, RecordExport
+from perfdb_git.exports.row_writers import RowWriter, TextWriter
 from perfdb_git.model.result import Message
 from perfdb_git.model.values import JsonValue
 from perfdb_git.reports.envelope import Status, envelope_text
@@ -48,9 +49,7 @@ def export_records(console: Console, choice: SnapshotChoice, options: ExportOpti
         snapshot = choice.open(indexing)
         export = RecordExport(snapshot, _request(options, snapshot))
         with output_stream(options.output) as stream:
-            writer = _writer(stream, export, options)
-            export.write(writer, exporting)
-            writer.close()
+            _write(stream, export, options, exporting)
             is_whole = True
     if not is_whole:
         return EXIT_FINE  # Who read standard output has seen enough.
@@ -117,13 +116,20 @@ def output_stream(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _writer(stream: BinaryIO, export: RecordExport, options: ExportOptions) -> RowWriter:
-    if options.form != "csv":
-        return ArrowWriter(
-            stream, export.columns, export.metadata, parquet=options.form == "parquet"
-        )
-    on_screen = options.output == STANDARD_OUTPUT and sys.stdout.isatty()
-    return CsvWriter(stream, export.columns, _for_screen if on_screen else for_spreadsheet)
+def _write(
+    stream: BinaryIO, export: RecordExport, options: ExportOptions, progress: Progress
+) -> None:
+    writer: RowWriter
+    if options.form == "csv":
+        on_screen = options.output == STANDARD_OUTPUT and sys.stdout.isatty()
+        text = CsvEncoder(export.columns, _for_screen if on_screen else for_spreadsheet)
+        writer = TextWriter(stream, text)
+        export.write(text, writer, progress)
+    else:
+        batches = ArrowEncoder(export.columns, export.metadata)
+        writer = ArrowWriter(stream, batches, parquet=options.form == "parquet")
+        export.write(batches, writer, progress)
+    writer.close()
 
 
 def _for_screen(text: str) -> str:

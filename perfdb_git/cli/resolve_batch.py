@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias, get_args
+from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 from perfdb_git.cli.cluster_options import Workers
 from perfdb_git.cli.console import Console
@@ -16,15 +17,14 @@ from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
 from perfdb_git.cli.questions import Question
 from perfdb_git.database import DatabaseSnapshot, PolicyInForce
 from perfdb_git.errors import EXIT_FINE, UsageError
-from perfdb_git.exports.answer_rows import JsonLinesWriter, answer_block, answer_columns
-from perfdb_git.exports.arrow_files import ArrowWriter, require_pyarrow
+from perfdb_git.exports.answer_rows import JsonLinesEncoder, answer_block, answer_columns
+from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter, require_pyarrow
 from perfdb_git.exports.columns import ExportColumn
-from perfdb_git.exports.csv_files import CsvWriter
-from perfdb_git.exports.export import RowWriter
+from perfdb_git.exports.csv_files import CsvEncoder
+from perfdb_git.exports.row_writers import RowEncoder, RowWriter, TextWriter
 from perfdb_git.model.query import EvidencePolicy
 from perfdb_git.model.result import Message
 from perfdb_git.model.values import JsonValue
-from perfdb_git.operations.query_columns import canonical_columns
 from perfdb_git.operations.query_files import (
     QueryFormat,
     QuestionChunk,
@@ -61,14 +61,24 @@ class _Tally:
     statuses: dict[str, int] = field(default_factory=dict)
     errors: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def add(self, table: AnswerTable) -> None:
-        for status, count in table.statuses().items():
-            self.statuses[status] = self.statuses.get(status, 0) + count
+    @classmethod
+    def of(cls, table: AnswerTable) -> _Tally:
+        """Count the answers of one table."""
+        tally = cls(statuses=table.statuses())
         codes = table.texts["code"]
         for row, reason in table.reasons.items():
             code = str(table.words[int(codes[row])])
-            count, first = self.errors.get(code, (0, f"question {table.first + row}: {reason}"))
-            self.errors[code] = count + 1, first
+            count, first = tally.errors.get(code, (0, f"question {table.first + row}: {reason}"))
+            tally.errors[code] = count + 1, first
+        return tally
+
+    def add(self, other: _Tally) -> None:
+        """Count the answers of later questions too."""
+        for status, count in other.statuses.items():
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        for code, (count, first) in other.errors.items():
+            before, earlier = self.errors.get(code, (0, first))
+            self.errors[code] = before + count, earlier
 
     @property
     def total(self) -> int:
@@ -105,11 +115,13 @@ def resolve_batch(
     )
     metadata = _metadata(snapshot, policy)
     asked = _Asked(snapshot, policy, EvidencePolicy(**question.limits), options)
-    with _answering(console, asked, workers) as answering, output_stream(options.output) as stream:
-        writer = _writer(stream, columns, metadata, form)
-        for chunk, table in answering.answers:
-            tally.add(table)
-            writer.write(answer_block(table, columns, commit=snapshot.commit, kept=chunk.kept))
+    with output_stream(options.output) as stream:
+        encoder, writer = _opened(stream, columns, metadata, form)
+        finish = functools.partial(_finished, encoder, columns, snapshot.commit)
+        with _answering(console, asked, finish, workers) as answering:
+            for counts, encoded in answering.answers:
+                tally.add(counts)
+                writer.append(encoded)
         writer.close()
         is_whole = True
     if not is_whole:
@@ -136,19 +148,39 @@ class _Asked:
     options: BatchOptions
 
 
+_Part: TypeAlias = tuple[_Tally, Any]
+"""Some answers: what became of the questions, and the encoded rows."""
+
+_Finish: TypeAlias = Callable[[QuestionChunk, AnswerTable], _Part]
+
+
+def _finished(
+    encoder: RowEncoder,
+    columns: list[ExportColumn],
+    commit: str | None,
+    chunk: QuestionChunk,
+    table: AnswerTable,
+) -> _Part:
+    """Do all that can be done of a chunk by whoever has answered it."""
+    block = answer_block(table, columns, commit=commit, kept=chunk.kept)
+    return _Tally.of(table), encoder.encode(block)
+
+
 @dataclass(frozen=True, slots=True)
 class _Answering:
     """Answers as they come, and what there is to say of how they came, in the end."""
 
-    answers: Iterator[tuple[QuestionChunk, AnswerTable]]
+    answers: Iterator[_Part]
     messages: Callable[[], tuple[Message, ...]]
 
 
 @contextmanager
-def _answering(console: Console, asked: _Asked, workers: Workers) -> Iterator[_Answering]:
+def _answering(
+    console: Console, asked: _Asked, finish: _Finish, workers: Workers
+) -> Iterator[_Answering]:
     """Answer the questions here or on workers, for the time of the context."""
     if not workers.are_asked_for:
-        yield _Answering(_answered_here(asked), tuple)
+        yield _Answering(_answered_here(asked, finish), tuple)
         return
     from perfdb_git.distribution.bulk_resolve import BatchRequest, answer_chunks
     from perfdb_git.distribution.snapshot_addresses import share_snapshot
@@ -168,11 +200,11 @@ def _answering(console: Console, asked: _Asked, workers: Workers) -> Iterator[_A
         alternative_values=asked.options.alternative_values,
     )
     with workers.open() as place:
-        answers = answer_chunks(request, _chunks(asked.options), place.spread)
+        answers = answer_chunks(request, _chunks(asked.options), finish, place.spread)
         yield _Answering(answers, lambda: (*remarks, *place.messages))
 
 
-def _answered_here(asked: _Asked) -> Iterator[tuple[QuestionChunk, AnswerTable]]:
+def _answered_here(asked: _Asked, finish: _Finish) -> Iterator[_Part]:
     session = asked.snapshot.batch(
         policy=asked.policy,
         limits=asked.limits,
@@ -181,10 +213,7 @@ def _answered_here(asked: _Asked) -> Iterator[tuple[QuestionChunk, AnswerTable]]
     )
     first = 0
     for chunk in _chunks(asked.options):
-        columns = canonical_columns(
-            chunk.columns, asked.snapshot.vocabulary, count=chunk.count, faults=chunk.faults
-        )
-        yield chunk, session.table(columns, first=first)
+        yield finish(chunk, session.table(chunk.canonical(asked.snapshot.vocabulary), first=first))
         first += chunk.count
 
 
@@ -253,17 +282,17 @@ def _require_possible(
         )
 
 
-def _writer(
+def _opened(
     stream: BinaryIO,
     columns: list[ExportColumn],
     metadata: dict[str, JsonValue],
     form: AnswerFormat,
-) -> RowWriter:
-    if form == "jsonl":
-        return JsonLinesWriter(stream, columns)
-    if form == "csv":
-        return CsvWriter(stream, columns)
-    return ArrowWriter(stream, columns, metadata, parquet=form == "parquet")
+) -> tuple[RowEncoder, RowWriter]:
+    if form in ("parquet", "arrow"):
+        batches = ArrowEncoder(columns, metadata)
+        return batches, ArrowWriter(stream, batches, parquet=form == "parquet")
+    text = CsvEncoder(columns) if form == "csv" else JsonLinesEncoder(columns)
+    return text, TextWriter(stream, text)
 
 
 def _metadata(snapshot: DatabaseSnapshot, policy: PolicyInForce) -> dict[str, JsonValue]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 from uuid import uuid4
 
 from perfdb_git.database import DatabaseSnapshot, PolicyInForce
 from perfdb_git.distribution.snapshot_addresses import SnapshotAddress
 from perfdb_git.model.query import EvidencePolicy
 from perfdb_git.model.spreading import Spread
-from perfdb_git.operations.query_columns import Cells, QuestionFault, canonical_columns
 from perfdb_git.operations.query_files import QuestionChunk
 from perfdb_git.resolution.answer_table import AnswerTable
 from perfdb_git.resolution.batch_session import BatchSession
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +48,19 @@ class BatchRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
+class _Task(Generic[R]):
     request: BatchRequest
-    columns: Mapping[str, Cells]
-    count: int
-    faults: Mapping[int, QuestionFault]
+    chunk: QuestionChunk
+    first: int
+    finish: Callable[[QuestionChunk, AnswerTable], R]
 
 
 def answer_chunks(
-    request: BatchRequest, chunks: Iterable[QuestionChunk], spread: Spread
-) -> Iterator[tuple[QuestionChunk, AnswerTable]]:
+    request: BatchRequest,
+    chunks: Iterable[QuestionChunk],
+    finish: Callable[[QuestionChunk, AnswerTable], R],
+    spread: Spread,
+) -> Iterator[R]:
     """Answer chunks of questions in order, numbered through.
 
     Parameters
@@ -65,13 +69,16 @@ def answer_chunks(
         Where and how.
     chunks : iterable of QuestionChunk
         The questions; read some chunks ahead of the answers.
+    finish : callable
+        What a worker makes of a chunk and its answers, which are those of a `BatchSession` of the
+        snapshot; whatever takes time is better done there than by the one who asks.
     spread : Spread
         The workers.
 
     Yields
     ------
-    (QuestionChunk, AnswerTable)
-        What a `BatchSession` of the snapshot would answer.
+    object
+        What `finish` returns.
 
     Raises
     ------
@@ -80,20 +87,14 @@ def answer_chunks(
     UsageError, InvalidInputError, RepositoryUnavailableError
         As `BatchSession.table`.
     """
-    asked: deque[QuestionChunk] = deque()
 
-    def tasks() -> Iterator[_Task]:
+    def tasks() -> Iterator[_Task[R]]:
+        first = 0
         for chunk in chunks:
-            asked.append(chunk)
-            # What is passed on to the answers stays here.
-            yield _Task(
-                request=request, columns=chunk.columns, count=chunk.count, faults=chunk.faults
-            )
+            yield _Task(request=request, chunk=chunk, first=first, finish=finish)
+            first += chunk.count
 
-    first = 0
-    for table in spread(_answered, tasks()):
-        yield asked.popleft(), replace(table, first=first)
-        first += table.count
+    return spread(_answered, tasks())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,15 +113,13 @@ class _OfThread(threading.local):
 _of_thread = _OfThread()
 
 
-def _answered(task: _Task) -> AnswerTable:
+def _answered(task: _Task[R]) -> R:
     """Answer a chunk in a worker."""
     opened = _of_thread.opened
     if opened is None or opened.key != task.request.key:
         opened = _of_thread.opened = _open(task.request)
-    columns = canonical_columns(
-        task.columns, opened.snapshot.vocabulary, count=task.count, faults=task.faults
-    )
-    return opened.session.table(columns)
+    table = opened.session.table(task.chunk.canonical(opened.snapshot.vocabulary), first=task.first)
+    return task.finish(task.chunk, table)
 
 
 def _open(request: BatchRequest) -> _Opened:

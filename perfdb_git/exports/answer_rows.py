@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -136,38 +137,33 @@ def _records(table: AnswerTable) -> Cells:
     return [table.record_ids(row) for row in range(table.count)]
 
 
-class JsonLinesWriter:
-    """Writes rows as one JSON object a line, nulls left out.
+@dataclass(frozen=True, slots=True)
+class JsonLinesEncoder:
+    """Turns rows into one JSON object a line, nulls left out.
 
     Parameters
     ----------
-    stream : BinaryIO
-        Where the text goes; it stays open.
     columns : sequence of ExportColumn
         The columns of the table.
     """
 
-    def __init__(self, stream: BinaryIO, columns: Sequence[ExportColumn]) -> None:
-        self._stream = stream
-        self._names = [column.name for column in columns]
+    columns: Sequence[ExportColumn]
 
-    def write(self, block: RowBlock) -> None:
-        """Append some rows."""
+    def header(self) -> bytes:
+        """Return what the file begins with: nothing."""
+        return b""
+
+    def encode(self, block: RowBlock) -> bytes:
+        """Return the lines of some rows."""
+        names = [column.name for column in self.columns]
         columns = [
             [cells.value] * block.row_count if isinstance(cells, Constant) else cells
             for cells in block.cells
         ]
         lines = [
             json.dumps(
-                {
-                    name: cell
-                    for name, cell in zip(self._names, row, strict=True)
-                    if cell is not None
-                }
+                {name: cell for name, cell in zip(names, row, strict=True) if cell is not None}
             )
             for row in zip(*columns, strict=True)
         ]
-        self._stream.write("".join(f"{line}\n" for line in lines).encode("ascii"))
-
-    def close(self) -> None:
-        """Finish the table: such a file has no end to write."""
+        return "".join(f"{line}\n" for line in lines).encode("ascii")

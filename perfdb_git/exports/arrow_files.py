@@ -26,37 +26,52 @@ class _Sink(Protocol):
     def close(self) -> None: ...
 
 
-class ArrowWriter:
-    """Collects blocks of rows and writes them a row group at a time.
+class ArrowEncoder:
+    """Turns blocks of rows into record batches.
 
     Parameters
     ----------
-    stream : BinaryIO
-        Where the bytes go; it need not be seekable, and stays open.
     columns : sequence of ExportColumn
         The columns of the table.
     metadata : mapping
         What the file says of itself, under the key ``perfdb`` as JSON; its plain texts stand as
         keys of their own too, such as ``perfdb.commit``.
-    parquet : bool
-        Whether to write Parquet, or else the Arrow file format.
 
-    Raises
-    ------
-    MissingExtraError
-        Without pyarrow.
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the table.
     """
 
-    def __init__(
-        self,
-        stream: BinaryIO,
-        columns: Sequence[ExportColumn],
-        metadata: Mapping[str, JsonValue],
-        *,
-        parquet: bool,
-    ) -> None:
-        require_pyarrow(parquet=parquet)
-        self._schema = _schema(columns, metadata)
+    def __init__(self, columns: Sequence[ExportColumn], metadata: Mapping[str, JsonValue]) -> None:
+        self.schema = _schema(columns, metadata)
+
+    def encode(self, block: RowBlock) -> Any:
+        """Return some rows as a record batch."""
+        import pyarrow as pa
+
+        arrays = [
+            _array(cells, block.row_count, field.type)
+            for cells, field in zip(block.cells, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class ArrowWriter:
+    """Collects record batches and writes them a row group at a time.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Where the bytes go; it need not be seekable, and stays open.
+    encoder : ArrowEncoder
+        What encodes the rows.
+    parquet : bool
+        Whether to write Parquet, or else the Arrow file format.
+    """
+
+    def __init__(self, stream: BinaryIO, encoder: ArrowEncoder, *, parquet: bool) -> None:
+        self._schema = encoder.schema
         self._waiting: list[Any] = []
         self._waiting_rows = 0
         self._parquet = parquet
@@ -75,16 +90,10 @@ class ArrowWriter:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         return pa.ipc.new_file(file, self._schema, options=options)  # type: ignore[no-any-return]
 
-    def write(self, block: RowBlock) -> None:
-        """Append some rows."""
-        import pyarrow as pa
-
-        arrays = [
-            _array(cells, block.row_count, field.type)
-            for cells, field in zip(block.cells, self._schema, strict=True)
-        ]
-        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self._waiting_rows += block.row_count
+    def append(self, encoded: Any) -> None:
+        """Append a record batch."""
+        self._waiting.append(encoded)
+        self._waiting_rows += encoded.num_rows
         if self._waiting_rows >= ROW_GROUP_ROWS:
             self._flush()
 

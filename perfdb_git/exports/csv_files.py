@@ -6,8 +6,9 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from perfdb_git.exports.columns import ExportColumn
 from perfdb_git.exports.record_rows import Cells, Constant, RowBlock
@@ -16,45 +17,35 @@ from perfdb_git.reports.escaping import for_spreadsheet
 Escape = Callable[[str], str]
 
 
-class CsvWriter:
-    """Writes blocks of rows to a binary stream, in UTF-8 with lines that end in a line feed.
+@dataclass(frozen=True, slots=True)
+class CsvEncoder:
+    """Turns blocks of rows into UTF-8 text with lines that end in a line feed.
 
     Null is an empty field; a list is a JSON array; a number is the shortest text that reads back
     to the same bits.
 
     Parameters
     ----------
-    stream : BinaryIO
-        Where the text goes; it stays open.
     columns : sequence of ExportColumn
         The columns of the table.
     escape : callable
-        Makes evidence text harmless for where the stream ends.
+        Makes evidence text harmless for where it goes.
     """
 
-    def __init__(
-        self, stream: BinaryIO, columns: Sequence[ExportColumn], escape: Escape = for_spreadsheet
-    ) -> None:
-        self._stream = stream
-        self._columns = columns
-        self._escape = escape
-        self._write([tuple(column.name for column in columns)])
+    columns: Sequence[ExportColumn]
+    escape: Escape = for_spreadsheet
 
-    def write(self, block: RowBlock) -> None:
-        """Append some rows."""
+    def header(self) -> bytes:
+        """Return the first line, which names the columns."""
+        return _csv_lines([tuple(column.name for column in self.columns)])
+
+    def encode(self, block: RowBlock) -> bytes:
+        """Return the lines of some rows."""
         texts = [
             self._texts(column, cells, block.row_count)
-            for column, cells in zip(self._columns, block.cells, strict=True)
+            for column, cells in zip(self.columns, block.cells, strict=True)
         ]
-        self._write(zip(*texts, strict=True))
-
-    def close(self) -> None:
-        """Finish the table: a CSV file has no end to write."""
-
-    def _write(self, rows: Any) -> None:
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self._stream.write(text.getvalue().encode("utf-8", "surrogatepass"))
+        return _csv_lines(zip(*texts, strict=True))
 
     def _texts(self, column: ExportColumn, cells: Cells, count: int) -> Iterator[Any]:
         write = self._written(column)
@@ -65,8 +56,14 @@ class CsvWriter:
 
     def _written(self, column: ExportColumn) -> Callable[[Any], Any]:
         if column.type == "text":
-            return self._escape
+            return self.escape
         return _WRITTEN.get(column.type, _as_it_is)
+
+
+def _csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogatepass")
 
 
 def _as_it_is(cell: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from perfdb_git import __version__
 from perfdb_git.comparison.contexts import known_context, row_context
@@ -14,6 +14,7 @@ from perfdb_git.comparison.selections import EVERYTHING, Choice, Selection
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.exports.columns import ExportColumn, UnitChoice, table_columns
 from perfdb_git.exports.record_rows import RecordSetRows, RowBlock
+from perfdb_git.exports.row_writers import RowEncoder, RowWriter
 from perfdb_git.formats.codec import encode
 from perfdb_git.model.records import RecordSetHeader
 from perfdb_git.model.values import JsonValue, Scalar
@@ -25,16 +26,6 @@ TABLE_VERSION = "perfdb-records/1"
 
 ExportFormat: TypeAlias = Literal["csv", "parquet", "arrow"]
 Progress: TypeAlias = Callable[[int, int, str], None]
-
-
-class RowWriter(Protocol):
-    """Writes the blocks of a table to a file."""
-
-    def write(self, block: RowBlock) -> None:
-        """Append some rows."""
-
-    def close(self) -> None:
-        """Finish the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +124,15 @@ class RecordExport:
             "environments": {sha: encode(evidence.manifest(sha)) for sha in environments},
         }
 
-    def write(self, writer: RowWriter, progress: Progress | None = None) -> None:
+    def write(
+        self, encoder: RowEncoder, writer: RowWriter, progress: Progress | None = None
+    ) -> None:
         """Write all rows, sorted by device, operation, kind, path and row.
 
         Parameters
         ----------
+        encoder : RowEncoder
+            Encodes them.
         writer : RowWriter
             Takes them; the caller closes it.
         progress : callable or None
@@ -154,7 +149,7 @@ class RecordExport:
             if progress is not None:
                 progress(done, len(self._chosen), chosen.view.path)
             for block in self._blocks(chosen):
-                writer.write(block)
+                writer.append(encoder.encode(block))
                 self.row_count += block.row_count
 
     def _blocks(self, chosen: _ChosenSet) -> Iterator[RowBlock]:

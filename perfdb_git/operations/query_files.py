@@ -19,7 +19,13 @@ import numpy as np
 from perfdb_git.errors import InvalidInputError, MissingExtraError, UsageError
 from perfdb_git.formats.strict_json import read_json
 from perfdb_git.model.query import QUERY_GROUPS, QUERY_SCHEMA
-from perfdb_git.operations.query_columns import Cells, QuestionFault
+from perfdb_git.model.vocabulary import Vocabulary
+from perfdb_git.operations.query_columns import (
+    Cells,
+    QuestionColumns,
+    QuestionFault,
+    canonical_columns,
+)
 
 QueryFormat: TypeAlias = Literal["jsonl", "csv", "parquet"]
 
@@ -57,6 +63,10 @@ class QuestionChunk:
     columns: Mapping[str, Cells]
     kept: Mapping[str, Cells]
     faults: Mapping[int, QuestionFault] = field(default_factory=dict)
+
+    def canonical(self, vocabulary: Vocabulary) -> QuestionColumns:
+        """Return the questions in canonical terms, with all their faults."""
+        return canonical_columns(self.columns, vocabulary, count=self.count, faults=self.faults)
 
 
 def query_format(path: Path) -> QueryFormat:
@@ -261,4 +271,10 @@ def _arrow_cells(column: Any, name: str, document: str) -> Any:
             document=document,
             remedy="write text and numbers only",
         )
-    return column.to_pylist()
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)):
+        return column.to_pylist()
+    # Each word is made once, not once a cell.
+    encoded = column if types.is_dictionary(kind) else column.dictionary_encode()
+    words = np.array([*encoded.dictionary.to_pylist(), None], dtype=np.object_)
+    places = encoded.indices.fill_null(len(words) - 1)
+    return words[places.to_numpy(zero_copy_only=False)].tolist()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfdb_git.database import DatabaseSnapshot, PerformanceDatabase
 from perfdb_git.operations.query_files import QuestionChunk
+from perfdb_git.resolution.answer_table import AnswerTable
 from tests.cli.evidence import Evidence, make_evidence
 from tests.distribution.dask_processes import DaskProcesses, dask_processes
 
@@ -83,6 +85,10 @@ def chunks() -> Iterator[QuestionChunk]:
         yield QuestionChunk(count=10, columns=columns, kept={"m": sizes})
 
 
+def answered_rows(chunk: QuestionChunk, table: AnswerTable) -> list[dict[str, Any]]:
+    return [{**row, "m": size} for row, size in zip(table.rows(), chunk.kept["m"], strict=True)]
+
+
 def request(snapshot: DatabaseSnapshot, path: Path) -> BatchRequest:
     assert snapshot.commit is not None
     return BatchRequest(
@@ -94,17 +100,17 @@ def request(snapshot: DatabaseSnapshot, path: Path) -> BatchRequest:
 def test_a_worker_that_is_killed_changes_nothing(evidence: Evidence, tmp_path: Path) -> None:
     snapshot = PerformanceDatabase.open(evidence.path, cache_directory=evidence.cache).at()
     batch = request(snapshot, evidence.path)
-    expected = [(chunk, list(table.rows())) for chunk, table in answer_chunks(batch, chunks(), map)]
-    assert [row["query"] for _, found in expected for row in found] == list(range(400))
+    expected = list(answer_chunks(batch, chunks(), answered_rows, map))
+    assert [row["query"] for rows in expected for row in rows] == list(range(400))
     with dask_processes(tmp_path, PERFDB_CACHE_DIR=str(evidence.cache)) as started:
         lost, kept = started.add_worker("lost"), started.add_worker("kept")
         with open_cluster(ClusterChoice(address=started.address)) as cluster:
-            answers = answer_chunks(batch, chunks(), cluster.map)
+            answers = answer_chunks(batch, chunks(), answered_rows, cluster.map)
             found = [next(answers) for _ in range(3)]
             lost.kill()
             found += answers
         assert kept.poll() is None
-    assert [(chunk, list(table.rows())) for chunk, table in found] == expected
+    assert found == expected
 
 
 def test_a_worker_without_the_commit_says_so(

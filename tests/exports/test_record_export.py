@@ -244,8 +244,9 @@ def test_row_groups_are_filled_from_many_record_sets(
     stream = io.BytesIO()
     snapshot = PerformanceDatabase.open(evidence.path, cache_directory=evidence.cache).at("HEAD")
     export = RecordExport(snapshot, ExportRequest(retracted=True))
-    writer = arrow_files.ArrowWriter(stream, export.columns, export.metadata, parquet=True)
-    export.write(writer)
+    encoder = arrow_files.ArrowEncoder(export.columns, export.metadata)
+    writer = arrow_files.ArrowWriter(stream, encoder, parquet=True)
+    export.write(encoder, writer)
     writer.close()
     groups = parquet.ParquetFile(io.BytesIO(stream.getvalue())).metadata
     sizes = [groups.row_group(place).num_rows for place in range(groups.num_row_groups)]
