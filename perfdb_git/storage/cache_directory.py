@@ -18,7 +18,7 @@ from typing import IO
 
 from perfdb_git.model.result import Message
 from perfdb_git.storage.block_file import Buffer
-from perfdb_git.storage.cache_leases import take_lease
+from perfdb_git.storage.cache_leases import UNKNOWN_WRITER, take_lease
 
 CACHE_VARIABLE = "PERFDB_CACHE_DIR"
 
@@ -57,9 +57,11 @@ class CacheDirectory:
         return () if self._warning is None else (self._warning,)
 
     @property
-    def local_root(self) -> Path:
-        """The directory, which other processes may fill too."""
-        return self.root
+    def local_root(self) -> Path | None:
+        """The directory, which other processes may fill too; None where it cannot be written."""
+        # Who cannot write a lease could write no segment either.
+        writable = self._warning is None and take_lease(self.root) != UNKNOWN_WRITER
+        return self.root if writable else None
 
     def has(self, name: str) -> bool:
         """Tell whether there is a file of that name; it may be damaged."""

@@ -154,6 +154,18 @@ def test_no_worker_can_start(
     assert contents(tmp_path / "cache") == contents(one_process)
 
 
+def test_without_a_writable_cache_no_worker_is_started(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(segment_workers, "_Worker", lambda *given: started.append(given))
+    snapshot = snapshot_of(repository, Path("/proc/perfdb-cache"), jobs=2)
+    snapshot.index.build()
+    assert not started
+    assert sum(item.record_sets for item in snapshot.series()) == SETS
+    assert [warning.code for warning in snapshot.warnings] == ["cache-not-writable"]
+
+
 def test_an_invalid_record_set_is_named_by_whoever_asked(
     new_repository: Callable[..., Any], tmp_path: Path
 ) -> None:
