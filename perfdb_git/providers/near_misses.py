@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from perfdb_git.providers.matching import Matcher, plain_number
 if TYPE_CHECKING:
     from perfdb_git.providers.evidence import FloatArray
 
+_Terms: TypeAlias = tuple[tuple[str, Scalar | None], ...]
+
 MOST_REPORTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Near:
-    term_changes: tuple[tuple[str, Scalar | None], ...]
+    term_changes: _Terms
     distance: float
     number_changes: tuple[tuple[str, Scalar], ...]
     rows: int
@@ -47,17 +49,24 @@ def near_misses(
         Record sets of the series that the query names.
     """
     wanted = matcher.relevant(coordinates)
-    found = [
-        near
-        for record_set in record_sets
-        if (near := _nearest(wanted, record_set, matcher, vocabulary)) is not None
-    ]
+    by_terms: dict[int, list[tuple[RecordSetView, _Terms]]] = {}
+    for record_set in record_sets:
+        terms = _term_changes(wanted, record_set, matcher)
+        by_terms.setdefault(len(terms), []).append((record_set, terms))
     best: dict[tuple[object, ...], _Near] = {}
-    for near in sorted(found, key=_Near.rank):
-        key = (near.term_changes, near.number_changes)
-        known = best.get(key)
-        rows = near.rows + (known.rows if known is not None else 0)
-        best[key] = _Near(near.term_changes, near.distance, near.number_changes, rows)
+    # Fewer changed terms come first whatever the distances: most rows need not be looked at.
+    for changed in sorted(by_terms):
+        found = (
+            _nearest(wanted, record_set, terms, matcher, vocabulary)
+            for record_set, terms in by_terms[changed]
+        )
+        for near in sorted((item for item in found if item is not None), key=_Near.rank):
+            key = (near.term_changes, near.number_changes)
+            known = best.get(key)
+            rows = near.rows + (known.rows if known is not None else 0)
+            best[key] = _Near(near.term_changes, near.distance, near.number_changes, rows)
+        if len(best) >= MOST_REPORTED:
+            break
     ranked = sorted(best.values(), key=_Near.rank)[:MOST_REPORTED]
     return tuple(_as_near_miss(near) for near in ranked)
 
@@ -74,9 +83,27 @@ def _as_near_miss(near: _Near) -> NearMiss:
     )
 
 
+def _term_changes(
+    wanted: Mapping[str, Scalar], record_set: RecordSetView, matcher: Matcher
+) -> _Terms:
+    """Return the terms that a query would have to change, None for one that is not known."""
+    context = record_set.header.context
+    columns = {item.name for item in record_set.header.columns if item.role == "dimension"}
+    changes: list[tuple[str, Scalar | None]] = []
+    for name, value in wanted.items():
+        known = context.get(name)
+        if known is None:
+            if not (name in columns and not isinstance(value, str)) and matcher.is_material(name):
+                changes.append((name, None))
+        elif known != value and (isinstance(known, str) or isinstance(value, str)):
+            changes.append((name, known))
+    return tuple(changes)
+
+
 def _nearest(
     wanted: Mapping[str, Scalar],
     record_set: RecordSetView,
+    terms: _Terms,
     matcher: Matcher,
     vocabulary: Vocabulary,
 ) -> _Near | None:
@@ -86,32 +113,28 @@ def _nearest(
     alive = np.ones(count, dtype=np.bool_) if live is None else live
     if not alive.any():
         return None
-    terms: list[tuple[str, Scalar | None]] = []
     numbers: dict[str, tuple[float, FloatArray]] = {}
     for name, value in wanted.items():
         known = record_set.header.context.get(name)
+        if isinstance(value, str) or isinstance(known, str):
+            continue
         column = record_set.dimension(name) if known is None else None
-        if column is not None and not isinstance(value, str):
+        if column is not None:
             numbers[name] = (float(value), column)
-        elif known is None:
-            if matcher.is_material(name):
-                terms.append((name, None))
-        elif isinstance(known, str) or isinstance(value, str):
-            if known != value:
-                terms.append((name, known))
-        elif known != value:
+        elif known is not None and known != value:
             numbers[name] = (float(value), np.full(count, float(known)))
     distance, total = _distances(numbers, alive, matcher, vocabulary)
-    row = int(np.lexsort((total, distance))[0])
-    if not np.isfinite(distance[row]):
+    least = distance.min()
+    if not np.isfinite(least):
         return None
+    row = int(np.where(distance == least, total, np.inf).argmin())
     changes = tuple(
         (name, plain_number(column[row]))
         for name, (value, column) in numbers.items()
         if column[row] != value and column[row] == column[row]
     )
     equal = (distance == distance[row]) & (total == total[row])
-    return _Near(tuple(terms), float(distance[row]), changes, int(equal.sum()))
+    return _Near(terms, float(distance[row]), changes, int(equal.sum()))
 
 
 def _distances(

@@ -66,6 +66,13 @@ def children(process: int) -> list[int]:
     return [int(child) for task in tasks for child in task.read_text().split()]
 
 
+@pytest.fixture
+def own_workers() -> Callable[[], list[int]]:
+    """Return the children of this process that a test has started: others may have some too."""
+    before = set(children(os.getpid()))
+    return lambda: [child for child in children(os.getpid()) if child not in before]
+
+
 def wait_for(cache: Path, segments: int) -> None:
     for _ in range(2000):
         if sum(1 for _ in cache.rglob("*.segment*")) >= segments:
@@ -134,11 +141,11 @@ def test_little_work_stays_in_one_process(
 
 
 def test_what_a_dead_worker_leaves_is_made_here(
-    repository: Path, one_process: Path, tmp_path: Path
+    repository: Path, one_process: Path, tmp_path: Path, own_workers: Callable[[], list[int]]
 ) -> None:
     def kill_workers(done: int, _of: int, _path: str) -> None:
         if done == 1:
-            for child in children(os.getpid()):
+            for child in own_workers():
                 os.kill(child, signal.SIGKILL)
 
     snapshot_of(repository, tmp_path, jobs=2, progress=kill_workers).index.build()
@@ -225,20 +232,24 @@ def test_killed_at_any_moment(repository: Path, one_process: Path, tmp_path: Pat
     assert snapshot_of(repository, tmp_path).index.verify().faults == ()
 
 
-def test_workers_end_and_leave_nothing(repository: Path, tmp_path: Path) -> None:
+def test_workers_end_and_leave_nothing(
+    repository: Path, tmp_path: Path, own_workers: Callable[[], list[int]]
+) -> None:
     snapshot_of(repository, tmp_path, jobs=2).index.build()
-    assert children(os.getpid()) == []
+    assert own_workers() == []
     assert [path.parent.name for path in tmp_path.rglob("*.lease")] == ["leases"]
     assert not list(tmp_path.rglob("*/.*"))
 
 
-def test_an_interrupt_stops_the_workers(repository: Path, tmp_path: Path) -> None:
+def test_an_interrupt_stops_the_workers(
+    repository: Path, tmp_path: Path, own_workers: Callable[[], list[int]]
+) -> None:
     def interrupt(_done: int, _of: int, _path: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         snapshot_of(repository, tmp_path, jobs=2, progress=interrupt).index.build()
-    assert children(os.getpid()) == []
+    assert own_workers() == []
 
 
 def test_workers_import_nothing_from_the_folder_they_are_started_in(
