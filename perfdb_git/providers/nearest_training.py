@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     Columns: TypeAlias = Mapping[str, NDArray[Any]]
 
-_FEW = 16
-"""Queries that are answered sooner by looking at every record than by making a tree."""
+_FEW_COMPARISONS = 2**24
+"""Queries times records up to which looking at each record beats importing and making a tree."""
 
 
 class TrainingPoints:
@@ -60,7 +61,6 @@ class TrainingPoints:
         logs = self._logs(sizes)
         is_finite = np.isfinite(logs).all(axis=1)
         self._sizes, self._points = sizes[is_finite], logs[is_finite]
-        self._search: tuple[CoordinateJoin, cKDTree] | None = None
 
     def octaves(self, inputs: Columns) -> FloatArray:
         """Return the largest difference of log2 to the nearest record, least over all records.
@@ -85,23 +85,32 @@ class TrainingPoints:
         return distances
 
     def _nearest(self, sizes: FloatArray, asked: FloatArray) -> FloatArray:
-        if len(asked) <= _FEW:
-            differences = [np.abs(self._points - row).max(axis=1).min() for row in asked]
-            return np.array(differences)
-        if self._search is None:
-            from scipy.spatial import cKDTree
-
-            join = CoordinateJoin(list(self._sizes.T), len(self._sizes))
-            self._search = join, cKDTree(np.unique(self._points, axis=0))
-        join, tree = self._search
-        # A query at a record is found at once; the tree is for the others.
+        if len(asked) == 1:
+            return self._by_comparison(asked)
+        # A query at a record is found at once; the others are compared.
         distances = np.zeros(len(asked))
-        between = join.cells(list(sizes.T), len(sizes)) < 0
-        if between.any():
-            # The maximum norm: differences are taken and compared as above, so that a tie changes
-            # nothing and the figures agree in every bit.
-            distances[between] = tree.query(asked[between], p=np.inf)[0]
+        between = self._join.cells(list(sizes.T), len(sizes)) < 0
+        count = int(between.sum())
+        # Both take differences and their maximum alike, so that their figures agree in every bit.
+        if count * len(self._points) <= _FEW_COMPARISONS:
+            distances[between] = self._by_comparison(asked[between])
+        else:
+            distances[between] = self._tree.query(asked[between], p=np.inf)[0]
         return distances
+
+    def _by_comparison(self, asked: FloatArray) -> FloatArray:
+        least = [np.abs(self._points - row).max(axis=1).min() for row in asked]
+        return np.array(least, np.float64)
+
+    @cached_property
+    def _join(self) -> CoordinateJoin:
+        return CoordinateJoin(list(self._sizes.T), len(self._sizes))
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(np.unique(self._points, axis=0))
 
     def _logs(self, sizes: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from perfdb_git.database import DatabaseSnapshot
+from perfdb_git.providers import nearest_training
 from perfdb_git.providers.calibration_slices import Unanswered
 from perfdb_git.providers.nearest_training import TrainingPoints
 
@@ -31,7 +32,10 @@ def _points(shipped: DatabaseSnapshot, operation: str, device: str) -> tuple[Tra
     [("gemm", "h200_141g"), ("attention_prefill", "h200_141g"), ("all_reduce", "h100_80g")],
 )
 def test_many_queries_have_the_distances_of_each(
-    shipped: DatabaseSnapshot, operation: str, device: str
+    shipped: DatabaseSnapshot,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+    device: str,
 ) -> None:
     points, item = _points(shipped, operation, device)
     draws = np.random.default_rng(2)
@@ -48,6 +52,8 @@ def test_many_queries_have_the_distances_of_each(
     ]
     assert together.tolist() == alone
     assert (together > 0).any()
+    monkeypatch.setattr(nearest_training, "_FEW_COMPARISONS", 0)
+    assert points.octaves(inputs).tolist() == alone
 
 
 def test_a_query_at_a_record_is_no_distance_away(shipped: DatabaseSnapshot) -> None:
