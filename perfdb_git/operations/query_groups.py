@@ -17,6 +17,7 @@ from perfdb_git.operations.query_columns import (
     UNKNOWN,
     QuestionColumns,
     QuestionFault,
+    Terms,
 )
 
 _LARGEST_KEY = 2**62
@@ -29,7 +30,7 @@ class QueryGroup:
     Attributes
     ----------
     terms : Mapping[str, str]
-        Terms and labels that all of them state, ``operation`` among them.
+        Terms and labels that are matched and that all of them state, ``operation`` among them.
     numbers : Mapping[str, ndarray]
         Numeric dimensions that all of them state, float64 ``(count,)``.
     count : int
@@ -100,10 +101,16 @@ def query_groups(columns: QuestionColumns) -> Iterator[tuple[NDArray[np.intp], Q
             columns.fail(rows, fault)
 
 
+def _matched_terms(columns: QuestionColumns) -> dict[str, Terms]:
+    """Leave out labels for people, such as the name of a layer: no answer depends on them."""
+    dimensions = columns.vocabulary.dimensions
+    return {name: item for name, item in columns.terms.items() if dimensions[name].matched}
+
+
 def _group_keys(columns: QuestionColumns) -> NDArray[np.int64]:
     """Return a number for each question, equal for questions of one group."""
     key, size = np.zeros(columns.count, np.int64), 1
-    parts = [(item.codes + 1, len(item.words) + 1) for item in columns.terms.values()]
+    parts = [(item.codes + 1, len(item.words) + 1) for item in _matched_terms(columns).values()]
     parts += [(~np.isnan(values), 2) for values in columns.numbers.values()]
     for codes, base in parts:
         if size * base > _LARGEST_KEY:
@@ -118,7 +125,7 @@ def _group(columns: QuestionColumns, rows: NDArray[np.intp]) -> QueryGroup:
     first, is_all = rows[0], len(rows) == columns.count
     terms = {
         name: item.words[item.codes[first]]
-        for name, item in columns.terms.items()
+        for name, item in _matched_terms(columns).items()
         if item.codes[first] != UNKNOWN
     }
     numbers = {

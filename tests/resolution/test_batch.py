@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from perfdb_git.errors import UsageError
 from perfdb_git.model.calibration import DomainRange, TrainingRecords
 from perfdb_git.model.query import EvidencePolicy
 from perfdb_git.providers.batch import recorded
+from perfdb_git.resolution.batch_resolver import BatchResolver
 from tests.resolution.batch_comparison import differences
 from tests.resolution.conftest import EvidenceRepository
 from tests.resolution.fitted import (
@@ -115,6 +117,14 @@ def _calibrated(repository: EvidenceRepository, trained_on: list[str]) -> None:
             slices=(process,),
         ),
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_in_columns() -> Iterator[None]:
+    """Look few questions up in tables too: most examples here have few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorded, "_FEW", 0)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -257,8 +267,12 @@ def _shipped_questions(snapshot: DatabaseSnapshot, count: int) -> list[dict[str,
     return found
 
 
-def test_the_shipped_evidence_is_answered_alike(shipped: DatabaseSnapshot) -> None:
-    asked = _shipped_questions(shipped, 150)
+@pytest.mark.parametrize("few", [0, 4])
+def test_the_shipped_evidence_is_answered_alike(
+    shipped: DatabaseSnapshot, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(recorded, "_FEW", few)
+    asked = _shipped_questions(shipped, 100)
     assert differences(shipped, asked) == []
 
 
@@ -343,3 +357,17 @@ def test_look_up_tables_of_other_questions_make_room(
     assert list(session.table(columns).rows()) == first
     assert first[0]["status"] == other[0]["status"] == "ok"
     assert len(read) == reads
+
+
+def test_labels_for_people_divide_no_group(
+    snapshot: DatabaseSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[Any] = []
+    plain = BatchResolver.resolve
+    monkeypatch.setattr(
+        BatchResolver, "resolve", lambda *asked: [groups.append(asked), plain(*asked)][1]
+    )
+    columns = {"operation": "gemm", "device": "a100", "dtype": "fp16", "m": 20, "n": 8, "k": 64}
+    table = snapshot.resolve_table({**columns, "task": [f"layer {n}" for n in range(50)]})
+    assert table.statuses() == {"ok": 50}
+    assert len(groups) == 1

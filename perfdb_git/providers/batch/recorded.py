@@ -36,6 +36,10 @@ _MOST_ROWS = 2**20
 """Records whose look-up tables are kept, at about 250 bytes each; those last asked for stay."""
 
 
+_FEW = 4
+"""Questions of a kind that are asked sooner one by one."""
+
+
 class RecordedBatch(ProviderTwin):
     """`RecordedProvider` for many questions.
 
@@ -60,14 +64,18 @@ class RecordedBatch(ProviderTwin):
 
     def answers(self, group: QueryGroup, *, values: bool) -> BatchAnswers:
         """Answer the questions of a group; see `BatchProvider`."""
-        if group.device is None:
-            # The device is then one of the open dimensions, over several series.
+        # Without a device, it is one of the open dimensions, over several series.
+        if group.device is None or self._is_small(group):
             return self._one_by_one.answers(group, values=values)
         cells = self._cells(group)
         found = cells.find(group)
         if found.ndim == 1:
             return cells.answers(group, found)
         return self._from_blocks(cells, group, found)
+
+    def _is_small(self, group: QueryGroup) -> bool:
+        """Whether a look-up table would cost more than it saves, and there is none yet."""
+        return group.count <= _FEW and group.key not in self._kinds
 
     def _from_blocks(
         self, cells: _Cells, group: QueryGroup, found: NDArray[np.int64]
