@@ -87,10 +87,14 @@ class _Tally:
     def messages(self) -> list[Message]:
         """Say which faults there were, each with an example."""
         shown = list(self.errors.items())[:_SHOWN_ERRORS]
-        return [
+        messages = [
             Message(level="warning", code=code, text=f"{count} x {code}, such as {example}")
             for code, (count, example) in shown
         ]
+        if "unknown-dimension" in self.errors:
+            text = "a column that is no dimension, such as an id, is passed on with --keep"
+            messages.append(Message(level="note", code="remedy", text=text))
+        return messages
 
 
 def resolve_batch(

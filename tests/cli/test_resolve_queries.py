@@ -110,6 +110,12 @@ def test_answers_as_csv_and_arrow(evidence: Evidence) -> None:
     assert table.schema.metadata[b"perfdb.commit"].decode() == evidence.git("rev-parse", "HEAD")
 
 
+def test_a_column_that_is_no_dimension_is_told_what_to_do_with(evidence: Evidence) -> None:
+    result = evidence.perfdb("resolve", "--queries", str(asked(evidence)))
+    assert {row["code"] for row in as_json(result.out)} >= {"unknown-dimension"}
+    assert "passed on with --keep" in result.err
+
+
 def test_limits_hold_for_all_questions(evidence: Evidence) -> None:
     path = asked(evidence)
     result = evidence.perfdb(
