@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -64,21 +65,22 @@ class QuestionColumns:
 
     def add(self, name: str, cells: Cells | Scalar | None) -> None:
         """Read the cells of one dimension; a single value stands for all questions."""
-        if cells is None or isinstance(cells, str | int | float):
+        if _is_scalar(cells):
             self._add_distinct(name, np.zeros(self.count, np.int32), [cells])
             return
-        if len(cells) != self.count:
+        column = cast(Cells, cells)
+        if len(column) != self.count:
             raise UsageError(
-                f"column {name} has {len(cells)} cells, others have {self.count}",
+                f"column {name} has {len(column)} cells, others have {self.count}",
                 code="uneven-columns",
             )
         dimension = self.vocabulary.dimensions.get(name)
         is_number = dimension is not None and dimension.type in ("integer", "number")
-        numbers = _as_numbers(cells) if is_number else None
+        numbers = _as_numbers(column) if is_number else None
         if numbers is not None:
-            self._add_numbers(name, cast(Dimension, dimension), numbers, cells)
+            self._add_numbers(name, cast(Dimension, dimension), numbers, column)
         else:
-            self._add_distinct(name, *_distinct(cells))
+            self._add_distinct(name, *_distinct(column))
 
     def fail(self, rows: NDArray[np.intp], fault: QuestionFault) -> None:
         """Note a fault of some questions; one noted earlier stays."""
@@ -206,6 +208,8 @@ def _distinct(cells: Cells) -> tuple[NDArray[np.int32], list[Any]]:
     """Return a code for each cell, and the cell behind each code."""
     values = cells.tolist() if isinstance(cells, np.ndarray) else cells
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
+    # Frames mark a missing text by NaN, which no question can mean.
+    values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     # 1, 1.0 and true are equal keys, and are not the same cell.
     places: dict[Hashable, int] = {}
     found = [places.setdefault((type(value), value), len(places)) for value in values]
@@ -229,8 +233,9 @@ def canonical_columns(
 
     Parameters
     ----------
-    columns : Mapping[str, sequence or scalar]
-        Cells by dimension, one a question; a scalar holds for all of them.
+    columns : Mapping[str, sequence, array or scalar]
+        Cells by dimension, one a question: lists, arrays, and what numpy makes arrays of, such as
+        columns of frames. A scalar holds for all of them.
     vocabulary : Vocabulary
         Dimensions, terms and aliases in force.
     count : int or None
@@ -243,14 +248,24 @@ def canonical_columns(
     UsageError
         'uneven-columns' where columns differ in length.
     """
-    lengths = [
-        len(cells)
-        for cells in columns.values()
-        if cells is not None and not isinstance(cells, str | int | float)
-    ]
+    plain = {name: _plain_cells(cells) for name, cells in columns.items()}
+    lengths = [len(cast(Cells, cells)) for cells in plain.values() if not _is_scalar(cells)]
     if count is None:
         count = lengths[0] if lengths else 1
     found = QuestionColumns(count=count, vocabulary=vocabulary, faults=dict(faults or {}))
-    for name, cells in columns.items():
+    for name, cells in plain.items():
         found.add(name, cells)
     return found
+
+
+def _is_scalar(cells: Any) -> bool:
+    return cells is None or isinstance(cells, str | int | float)
+
+
+def _plain_cells(cells: Any) -> Cells | Scalar | None:
+    """Return cells of any kind as one that is read here: columns of frames become arrays."""
+    if isinstance(cells, np.generic):
+        return cast("Scalar", cells.item())
+    if _is_scalar(cells) or isinstance(cells, list | tuple | range | np.ndarray):
+        return cast("Cells | Scalar | None", cells)
+    return np.asarray(cells)

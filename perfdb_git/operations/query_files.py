@@ -7,9 +7,10 @@ query document.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
@@ -117,7 +118,11 @@ def question_chunks(
     MissingExtraError
         For Parquet without pyarrow.
     """
-    readers = {"jsonl": _json_chunks, "csv": _csv_chunks, "parquet": _parquet_chunks}
+    readers: Mapping[QueryFormat, Callable[[BinaryIO, str, int], Iterator[_Chunk]]] = {
+        "jsonl": _json_chunks,
+        "csv": _csv_chunks,
+        "parquet": functools.partial(_parquet_chunks, kept=frozenset(kept)),
+    }
     for count, columns, faults in readers[form](stream, document, chunk_rows):
         yield QuestionChunk(
             count=count,
@@ -235,7 +240,9 @@ def _require_names(names: Sequence[str], document: str) -> None:
         )
 
 
-def _parquet_chunks(stream: BinaryIO, document: str, rows: int) -> Iterator[_Chunk]:
+def _parquet_chunks(
+    stream: BinaryIO, document: str, rows: int, *, kept: frozenset[str]
+) -> Iterator[_Chunk]:
     try:
         # Late: pyarrow is an optional extra, and slow to import.
         import pyarrow
@@ -247,7 +254,7 @@ def _parquet_chunks(stream: BinaryIO, document: str, rows: int) -> Iterator[_Chu
         _require_names(file.schema_arrow.names, document)
         for batch in file.iter_batches(batch_size=rows):
             columns = {
-                name: _arrow_cells(column, name, document)
+                name: column.to_pylist() if name in kept else _arrow_cells(column, name, document)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True)
             }
             yield batch.num_rows, columns, {}

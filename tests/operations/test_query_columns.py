@@ -12,7 +12,7 @@ from perfdb_git.database import PerformanceDatabase
 from perfdb_git.errors import UsageError
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import typed_dimension
-from perfdb_git.operations.query_columns import canonical_columns
+from perfdb_git.operations.query_columns import UNKNOWN, canonical_columns
 
 ROOT = Path(__file__).parents[2]
 WORDS = ["1", "16", "1.0", "1e3", "0.5", "-1", "0", "nan", "inf", "1_0", " 7", "1 2", "x", ""]
@@ -69,4 +69,20 @@ def test_arrays_of_any_kind_are_cells(vocabulary: Vocabulary) -> None:
     assert np.array_equal(found.numbers["n"], [1, np.nan], equal_nan=True)
     assert np.array_equal(found.numbers["k"], [3, np.nan], equal_nan=True)
     assert found.terms["dtype"].words == ("float16", "bfloat16")
+    assert not found.faults
+
+
+def test_columns_of_frames_are_cells(vocabulary: Vocabulary) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = {
+        "dtype": pyarrow.array(["fp16", None, "fp16"]),
+        "m": pyarrow.array([1, None, 3]),
+        "layout": np.array(["t", np.nan, None], object),
+        "k": np.int64(64),
+    }
+    found = canonical_columns(columns, vocabulary)
+    assert found.terms["dtype"].codes.tolist() == [0, UNKNOWN, 0]
+    assert found.terms["layout"].codes.tolist() == [0, UNKNOWN, UNKNOWN]
+    assert np.array_equal(found.numbers["m"], [1, np.nan, 3], equal_nan=True)
+    assert found.numbers["k"].tolist() == [64, 64, 64]
     assert not found.faults

@@ -115,7 +115,7 @@ def test_parquet_with_nulls_and_dictionaries() -> None:
     assert first.columns["operation"] == ["gemm", "gemm"]
     assert np.array_equal(first.columns["m"], [1, np.nan], equal_nan=True)
     assert second.columns["operation"] == [None]
-    assert list(second.kept["id"]) == [9]
+    assert second.kept["id"] == [9]
 
 
 def test_parquet_that_is_none_or_nested() -> None:
