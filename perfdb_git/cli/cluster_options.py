@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -51,6 +50,8 @@ class Workers:
         if not self.are_asked_for:
             yield Place()
             return
+        import logging
+
         from perfdb_git.distribution.cluster import ClusterChoice, open_cluster
 
         # What Dask logs names addresses, and errors say what matters.

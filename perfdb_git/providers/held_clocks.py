@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfdb_git.analysis.sample_flags import is_clock_limit, throttling, throttling_text
+from perfdb_git.analysis.clock_flags import is_clock_limit, throttling, throttling_text
 from perfdb_git.model.records import RecordSetHeader, record_id
 from perfdb_git.operations.units import UNITS
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -77,7 +76,7 @@ def _new_lease(folder: Path) -> _HeldLease | None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
     while True:
-        name = secrets.token_hex(8)
+        name = os.urandom(8).hex()
         path = folder / f"{name}{_SUFFIX}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from perfdb_git.analysis.clock_flags import throttling
 from perfdb_git.analysis.order_statistics import median_interval
-from perfdb_git.analysis.sample_flags import modes, outliers, sample_flags, throttling, trend
+from perfdb_git.analysis.sample_flags import modes, outliers, sample_flags, trend
 
 COLD_FIRST = [0.5926, 0.2075, 0.2101, 0.2099, 0.2102, 0.2098, 0.2103, 0.2107, 0.2096, 0.2157]
 # One median for each of 8 processes: memory layout puts each in one of two modes.

@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--peer-python", help="an interpreter that can import aiconfigurator_core")
     parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user compiles the package at each start
     floor = [sys.executable, "-c", "import click, numpy, pygit2"]
     times: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as warm:
