@@ -31,6 +31,7 @@ from perfdb_git.operations.query_files import (
     query_format,
     question_chunks,
 )
+from perfdb_git.reports.progress import ProgressBar
 from perfdb_git.reports.screen import Line
 from perfdb_git.reports.written_files import require_writable
 from perfdb_git.resolution.answer_table import AnswerTable
@@ -121,7 +122,8 @@ def resolve_batch(
     asked = _Asked(snapshot, policy, EvidencePolicy(**question.limits), options)
     with output_stream(options.output) as stream:
         encoder, writer = _opened(stream, columns, metadata, form)
-        finish = functools.partial(_finished, encoder, columns, snapshot.commit)
+        of_snapshot = {"commit": snapshot.commit, "marks": snapshot.marks(policy)}
+        finish = functools.partial(_finished, encoder, columns, of_snapshot)
         with _answering(console, asked, finish, workers) as answering:
             for counts, encoded in answering.answers:
                 tally.add(counts)
@@ -161,12 +163,12 @@ _Finish: TypeAlias = Callable[[QuestionChunk, AnswerTable], _Part]
 def _finished(
     encoder: RowEncoder,
     columns: list[ExportColumn],
-    commit: str | None,
+    of_snapshot: dict[str, Any],
     chunk: QuestionChunk,
     table: AnswerTable,
 ) -> _Part:
     """Do all that can be done of a chunk by whoever has answered it."""
-    block = answer_block(table, columns, commit=commit, kept=chunk.kept)
+    block = answer_block(table, columns, **of_snapshot, kept=chunk.kept)
     return _Tally.of(table), encoder.encode(block)
 
 
@@ -184,7 +186,8 @@ def _answering(
 ) -> Iterator[_Answering]:
     """Answer the questions here or on workers, for the time of the context."""
     if not workers.are_asked_for:
-        yield _Answering(_answered_here(asked, finish), tuple)
+        with console.progress("answering") as progress:
+            yield _Answering(_answered_here(asked, finish, progress), tuple)
         return
     from perfdb_git.distribution.bulk_resolve import BatchRequest, answer_chunks
     from perfdb_git.distribution.snapshot_addresses import share_snapshot
@@ -203,12 +206,13 @@ def _answering(
         metric=asked.options.metric,
         alternative_values=asked.options.alternative_values,
     )
-    with workers.open() as place:
-        answers = answer_chunks(request, _chunks(asked.options), finish, place.spread)
+    with console.progress("answering") as progress, workers.open() as place:
+        chunks = _chunks(asked.options, progress)
+        answers = answer_chunks(request, chunks, finish, place.spread)
         yield _Answering(answers, lambda: (*remarks, *place.messages))
 
 
-def _answered_here(asked: _Asked, finish: _Finish) -> Iterator[_Part]:
+def _answered_here(asked: _Asked, finish: _Finish, progress: ProgressBar) -> Iterator[_Part]:
     session = asked.snapshot.batch(
         policy=asked.policy,
         limits=asked.limits,
@@ -216,14 +220,23 @@ def _answered_here(asked: _Asked, finish: _Finish) -> Iterator[_Part]:
         alternative_values=asked.options.alternative_values,
     )
     first = 0
-    for chunk in _chunks(asked.options):
+    for chunk in _chunks(asked.options, progress):
         yield finish(chunk, session.table(chunk.canonical(asked.snapshot.vocabulary), first=first))
         first += chunk.count
 
 
-def _chunks(options: BatchOptions) -> Iterator[QuestionChunk]:
+def _chunks(options: BatchOptions, progress: ProgressBar) -> Iterator[QuestionChunk]:
     with _questions(options) as (stream, form):
-        yield from question_chunks(stream, form, document=str(options.queries), kept=options.kept)
+        # How long standard input is, nobody knows.
+        size = 0 if options.queries == STANDARD_OUTPUT else options.queries.stat().st_size
+        asked = 0
+        for chunk in question_chunks(
+            stream, form, document=str(options.queries), kept=options.kept
+        ):
+            yield chunk
+            asked += chunk.count
+            if size:
+                progress(100 * stream.tell() // size, 100, f"% read, {asked:,} questions")
 
 
 @contextmanager

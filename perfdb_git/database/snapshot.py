@@ -194,6 +194,15 @@ class DatabaseSnapshot:
         """Return the revision of every provider that a policy asks, by tier."""
         return self._resolver(policy.policy).revisions
 
+    def marks(self, in_force: PolicyInForce) -> tuple[str, ...]:
+        """Return what sets answers under a policy apart from those of the commit's own."""
+        marks = ["uncommitted"] if self.commit is None else []
+        if in_force.reference.origin == "external-policy":
+            marks.append("external-policy")
+        if self.exclusion:
+            marks.append(EVIDENCE_EXCLUDED)
+        return tuple(marks)
+
     def parts(self, policy: Policy) -> ResolverParts:
         """Return everything that answers under a policy of this snapshot depend on."""
         return ResolverParts(
@@ -312,16 +321,8 @@ class DatabaseSnapshot:
             code=outcome.code,
             reason=outcome.reason,
             explanations=resolver.explain(asked) if explain else (),
-            marks=self._marks(in_force),
+            marks=self.marks(in_force),
         )
-
-    def _marks(self, in_force: PolicyInForce) -> tuple[str, ...]:
-        marks = ["uncommitted"] if self.commit is None else []
-        if in_force.reference.origin == "external-policy":
-            marks.append("external-policy")
-        if self.exclusion:
-            marks.append(EVIDENCE_EXCLUDED)
-        return tuple(marks)
 
     def _resolver(self, policy: Policy) -> CostResolver:
         """Return the policy's resolver, which is made once for all queries of a process."""

@@ -20,6 +20,7 @@ _LEADING: Mapping[str, tuple[ColumnType, str]] = {
     "code": ("text", "resolved, or why not"),
     "reason": ("text", "what is wrong with a question that cannot be asked"),
     "commit": ("text", "the evidence snapshot; null for uncommitted files"),
+    "marks": ("texts", "what sets the answer apart: uncommitted, external-policy"),
     "metric": ("text", "what the value is of"),
     "unit": ("text", "SI unit of value, lower and upper"),
     "value": ("number", "the answer"),
@@ -83,6 +84,7 @@ def answer_block(
     columns: Sequence[ExportColumn],
     *,
     commit: str | None,
+    marks: tuple[str, ...] = (),
     kept: Mapping[str, QuestionCells] | None = None,
 ) -> RowBlock:
     """Return answers as rows.
@@ -95,6 +97,8 @@ def answer_block(
         As `answer_columns` gives them.
     commit : str or None
         The evidence snapshot.
+    marks : tuple of str
+        As in `Resolution`.
     kept : Mapping[str, cells] or None
         Columns of the questions that are passed on; one that a chunk does not have is null.
     """
@@ -102,6 +106,7 @@ def answer_block(
         "query": range(table.first, table.first + table.count),
         "reason": [table.reasons.get(row) for row in range(table.count)],
         "commit": Constant(commit),
+        "marks": Constant(marks),
         "metric": Constant(table.metric),
         "unit": Constant(table.unit),
         "records": _records(table),

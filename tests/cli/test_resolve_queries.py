@@ -116,6 +116,18 @@ def test_a_column_that_is_no_dimension_is_told_what_to_do_with(evidence: Evidenc
     assert "passed on with --keep" in result.err
 
 
+def test_answers_from_elsewhere_are_marked(evidence: Evidence) -> None:
+    path = asked(evidence)
+    policy = evidence.path / "evidence/policies/default.yaml"
+    outside = evidence.path.parent / "mine.yaml"
+    outside.write_text(policy.read_text())
+    command = ("resolve", "--queries", str(path), "--keep", "id", "--worktree")
+    rows = as_json(evidence.perfdb(*command, "--policy-file", str(outside)).out)
+    assert {tuple(row["marks"]) for row in rows} == {("uncommitted", "external-policy")}
+    assert not any("commit" in row for row in rows)
+    assert [row["marks"] for row in as_json(evidence.perfdb(*command[:-1]).out)] == [[]] * 7
+
+
 def test_limits_hold_for_all_questions(evidence: Evidence) -> None:
     path = asked(evidence)
     result = evidence.perfdb(
