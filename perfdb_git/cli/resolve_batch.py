@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,15 +57,16 @@ class BatchOptions:
 
 @dataclass(slots=True)
 class _Tally:
-    """What became of the questions."""
+    """What became of the questions; ``kept`` names the columns that were passed on."""
 
     statuses: dict[str, int] = field(default_factory=dict)
     errors: dict[str, tuple[int, str]] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, table: AnswerTable) -> _Tally:
-        """Count the answers of one table."""
-        tally = cls(statuses=table.statuses())
+    def of(cls, chunk: QuestionChunk, table: AnswerTable) -> _Tally:
+        """Count the answers of one chunk."""
+        tally = cls(statuses=table.statuses(), kept=set(chunk.kept))
         codes = table.texts["code"]
         for row, reason in table.reasons.items():
             code = str(table.words[int(codes[row])])
@@ -75,6 +76,7 @@ class _Tally:
 
     def add(self, other: _Tally) -> None:
         """Count the answers of later questions too."""
+        self.kept |= other.kept
         for status, count in other.statuses.items():
             self.statuses[status] = self.statuses.get(status, 0) + count
         for code, (count, first) in other.errors.items():
@@ -85,8 +87,8 @@ class _Tally:
     def total(self) -> int:
         return sum(self.statuses.values())
 
-    def messages(self) -> list[Message]:
-        """Say which faults there were, each with an example."""
+    def messages(self, wanted: Sequence[str]) -> list[Message]:
+        """Say which faults there were, each with an example, and which wanted column was not."""
         shown = list(self.errors.items())[:_SHOWN_ERRORS]
         messages = [
             Message(level="warning", code=code, text=f"{count} x {code}, such as {example}")
@@ -95,6 +97,9 @@ class _Tally:
         if "unknown-dimension" in self.errors:
             text = "a column that is no dimension, such as an id, is passed on with --keep"
             messages.append(Message(level="note", code="remedy", text=text))
+        for name in dict.fromkeys(name for name in wanted if name not in self.kept):
+            text = f"no question has a column {name!r} to keep"
+            messages.append(Message(level="warning", code="no-such-column", text=text))
         return messages
 
 
@@ -132,7 +137,7 @@ def resolve_batch(
         is_whole = True
     if not is_whole:
         return EXIT_FINE  # Who read standard output has seen enough.
-    messages = (*snapshot_messages(snapshot), *answering.messages(), *tally.messages())
+    messages = (*snapshot_messages(snapshot), *answering.messages(), *tally.messages(options.kept))
     statuses: dict[str, JsonValue] = {**tally.statuses}
     if options.output == STANDARD_OUTPUT:
         console.remark([*messages, Message(level="note", code="answers", text=_summary(tally))])
@@ -169,7 +174,7 @@ def _finished(
 ) -> _Part:
     """Do all that can be done of a chunk by whoever has answered it."""
     block = answer_block(table, columns, **of_snapshot, kept=chunk.kept)
-    return _Tally.of(table), encoder.encode(block)
+    return _Tally.of(chunk, table), encoder.encode(block)
 
 
 @dataclass(frozen=True, slots=True)

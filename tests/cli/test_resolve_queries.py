@@ -116,6 +116,13 @@ def test_a_column_that_is_no_dimension_is_told_what_to_do_with(evidence: Evidenc
     assert "passed on with --keep" in result.err
 
 
+def test_a_column_to_keep_that_is_not_there_is_told(evidence: Evidence) -> None:
+    path = asked(evidence)
+    result = evidence.perfdb("resolve", "--queries", str(path), "--keep", "id", "--keep", "layer")
+    assert "no question has a column 'layer' to keep" in result.err
+    assert "'id'" not in result.err
+
+
 def test_answers_from_elsewhere_are_marked(evidence: Evidence) -> None:
     path = asked(evidence)
     policy = evidence.path / "evidence/policies/default.yaml"
