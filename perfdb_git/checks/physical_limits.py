@@ -18,11 +18,10 @@ from perfdb_git.checks.terms import pointer
 from perfdb_git.checks.typical_values import dimension_columns, typical_values
 from perfdb_git.model.findings import Finding
 from perfdb_git.model.system_profile import SystemProfile
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Operation
 from perfdb_git.operations.element_sizes import ELEMENT_BYTES
 from perfdb_git.operations.work import FORMULAS_WITHOUT_DTYPE, WORK_FORMULAS, Work, work_of
-from perfdb_git.providers.matching import plain_number
 from perfdb_git.providers.roofline import MAIN_MEMORY, network_tier
 
 TOLERANCE = 0.1

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from perfdb_git.cli.console import Console, readers_may_leave
+from perfdb_git.cli.console import Console
 from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
+from perfdb_git.cli.table_output import (
+    STANDARD_OUTPUT,
+    csv_escape,
+    output_stream,
+    require_output,
+)
 from perfdb_git.comparison.selections import parse_choice
 from perfdb_git.database import DatabaseSnapshot
 from perfdb_git.errors import EXIT_FINE, UsageError
-from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter, require_pyarrow
+from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter
 from perfdb_git.exports.columns import UnitChoice
 from perfdb_git.exports.csv_files import CsvEncoder
 from perfdb_git.exports.export import ExportFormat, ExportRequest, Progress, RecordExport
@@ -22,11 +25,8 @@ from perfdb_git.exports.row_writers import RowWriter, TextWriter
 from perfdb_git.model.result import Message
 from perfdb_git.model.values import JsonValue
 from perfdb_git.reports.envelope import Status, envelope_text
-from perfdb_git.reports.escaping import for_spreadsheet, for_terminal
 from perfdb_git.reports.screen import Line
 from perfdb_git.reports.written_files import replacing, require_writable
-
-STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,27 +72,16 @@ def export_records(console: Console, choice: SnapshotChoice, options: ExportOpti
 
 def _require_possible(console: Console, options: ExportOptions) -> None:
     """Refuse what could not be written before anything is read."""
-    binary = options.form != "csv"
-    if binary:
-        require_pyarrow(parquet=options.form == "parquet")
-    to_stdout = options.output == STANDARD_OUTPUT
-    if to_stdout and console.json:
-        raise UsageError(
-            "with --json the answer goes to standard output, and so would the table",
-            code="conflicting-options",
-            remedy="write the table to a file with --output, or use --metadata for the JSON",
-        )
-    if to_stdout and binary and sys.stdout.isatty():
-        raise UsageError(
-            f"{options.form} files are not for a terminal",
-            code="binary-to-terminal",
-            remedy="write to a file with --output",
-        )
+    require_output(
+        console,
+        options.output,
+        options.form,
+        remedy="write the table to a file with --output, or use --metadata for the JSON",
+    )
     if options.metadata is not None and options.metadata.resolve() == options.output.resolve():
         raise UsageError("--output and --metadata name the same file", code="conflicting-options")
-    for path in (options.output, options.metadata):
-        if path is not None and path != STANDARD_OUTPUT:
-            require_writable(path)
+    if options.metadata is not None:
+        require_writable(options.metadata)
 
 
 def _request(options: ExportOptions, snapshot: DatabaseSnapshot) -> ExportRequest:
@@ -104,25 +93,12 @@ def _request(options: ExportOptions, snapshot: DatabaseSnapshot) -> ExportReques
     )
 
 
-@contextmanager
-def output_stream(path: Path) -> Iterator[BinaryIO]:
-    """Give the stream of a file that takes the place of `path` once all is well, or of ``-``."""
-    if path == STANDARD_OUTPUT:
-        with readers_may_leave():
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-        return
-    with replacing(path) as temporary, temporary.open("wb") as stream:
-        yield stream
-
-
 def _write(
     stream: BinaryIO, export: RecordExport, options: ExportOptions, progress: Progress
 ) -> None:
     writer: RowWriter
     if options.form == "csv":
-        on_screen = options.output == STANDARD_OUTPUT and sys.stdout.isatty()
-        text = CsvEncoder(export.columns, _for_screen if on_screen else for_spreadsheet)
+        text = CsvEncoder(export.columns, csv_escape(options.output))
         writer = TextWriter(stream, text)
         export.write(text, writer, progress)
     else:
@@ -130,10 +106,6 @@ def _write(
         writer = ArrowWriter(stream, batches, parquet=options.form == "parquet")
         export.write(batches, writer, progress)
     writer.close()
-
-
-def _for_screen(text: str) -> str:
-    return for_terminal(for_spreadsheet(text))
 
 
 def _lines(export: RecordExport, options: ExportOptions) -> list[Line]:

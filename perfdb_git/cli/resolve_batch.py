@@ -12,13 +12,18 @@ from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 from perfdb_git.cli.cluster_options import Workers
 from perfdb_git.cli.console import Console
-from perfdb_git.cli.export_records import STANDARD_OUTPUT, output_stream
 from perfdb_git.cli.options import SnapshotChoice, snapshot_messages
 from perfdb_git.cli.questions import Question
+from perfdb_git.cli.table_output import (
+    STANDARD_OUTPUT,
+    csv_escape,
+    output_stream,
+    require_output,
+)
 from perfdb_git.database import DatabaseSnapshot, PolicyInForce
 from perfdb_git.errors import EXIT_FINE, UsageError
 from perfdb_git.exports.answer_rows import JsonLinesEncoder, answer_block, answer_columns
-from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter, require_pyarrow
+from perfdb_git.exports.arrow_files import ArrowEncoder, ArrowWriter
 from perfdb_git.exports.columns import ExportColumn
 from perfdb_git.exports.csv_files import CsvEncoder
 from perfdb_git.exports.row_writers import RowEncoder, RowWriter, TextWriter
@@ -33,7 +38,6 @@ from perfdb_git.operations.query_files import (
 )
 from perfdb_git.reports.progress import ProgressBar
 from perfdb_git.reports.screen import Line
-from perfdb_git.reports.written_files import require_writable
 from perfdb_git.resolution.answer_table import AnswerTable
 
 AnswerFormat: TypeAlias = Literal["jsonl", "csv", "parquet", "arrow"]
@@ -126,7 +130,7 @@ def resolve_batch(
     metadata = _metadata(snapshot, policy)
     asked = _Asked(snapshot, policy, EvidencePolicy(**question.limits), options)
     with output_stream(options.output) as stream:
-        encoder, writer = _opened(stream, columns, metadata, form)
+        encoder, writer = _opened(stream, columns, metadata, form, options.output)
         of_snapshot = {"commit": snapshot.commit, "marks": snapshot.marks(policy)}
         finish = functools.partial(_finished, encoder, columns, of_snapshot)
         with _answering(console, asked, finish, workers) as answering:
@@ -285,23 +289,9 @@ def _require_possible(
             code="not-seekable",
             remedy="name a file",
         )
-    if form in ("parquet", "arrow"):
-        require_pyarrow(parquet=form == "parquet")
-    if options.output != STANDARD_OUTPUT:
-        require_writable(options.output)
-        return
-    if console.json:
-        raise UsageError(
-            "with --json the summary goes to standard output, and so would the answers",
-            code="conflicting-options",
-            remedy="write the answers to a file with --output",
-        )
-    if form in ("parquet", "arrow") and sys.stdout.isatty():
-        raise UsageError(
-            f"{form} files are not for a terminal",
-            code="binary-to-terminal",
-            remedy="write to a file with --output",
-        )
+    require_output(
+        console, options.output, form, remedy="write the answers to a file with --output"
+    )
 
 
 def _opened(
@@ -309,11 +299,12 @@ def _opened(
     columns: list[ExportColumn],
     metadata: dict[str, JsonValue],
     form: AnswerFormat,
+    output: Path,
 ) -> tuple[RowEncoder, RowWriter]:
     if form in ("parquet", "arrow"):
         batches = ArrowEncoder(columns, metadata)
         return batches, ArrowWriter(stream, batches, parquet=form == "parquet")
-    text = CsvEncoder(columns) if form == "csv" else JsonLinesEncoder(columns)
+    text = CsvEncoder(columns, csv_escape(output)) if form == "csv" else JsonLinesEncoder(columns)
     return text, TextWriter(stream, text)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from perfdb_git.formats.codec import decode, encode
 from perfdb_git.formats.digests import canonical_digest, sha256_hex
@@ -14,10 +13,6 @@ from perfdb_git.formats.strict_yaml import read_yaml
 from perfdb_git.model.policy import Policy
 from perfdb_git.model.result import PolicyReference
 from perfdb_git.model.values import JsonValue
-
-if TYPE_CHECKING:
-    # Imported where they are called: a resolution needs none of it.
-    pass
 
 DEFAULT_POLICY = "default"
 

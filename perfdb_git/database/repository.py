@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
+from perfdb_git.database.snapshot import DatabaseSnapshot
 from perfdb_git.errors import UsageError
 from perfdb_git.storage.git import GitStore, ResolvedRevision
 from perfdb_git.storage.index import Progress
@@ -12,12 +13,6 @@ from perfdb_git.storage.segment_store import SegmentStore
 from perfdb_git.storage.shared_reads import SharedReads
 from perfdb_git.storage.snapshot import EvidenceSnapshot
 from perfdb_git.storage.sources import GitSource, SnapshotSource, WorktreeSource
-
-if TYPE_CHECKING:
-    # Imported where they are called: a resolution needs none of it.
-    pass
-
-from perfdb_git.database.snapshot import DatabaseSnapshot
 
 DEFAULT_REVISION = "HEAD"
 

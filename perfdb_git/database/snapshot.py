@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfdb_git.database.policies import DEFAULT_POLICY, PolicyInForce, read_document
 from perfdb_git.formats.schemas import SchemaStore
 from perfdb_git.model.exclusion import EVIDENCE_EXCLUDED, Exclusion
 from perfdb_git.model.policy import Policy
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from perfdb_git.simulation.documents import ReadDocument
     from perfdb_git.simulation.simulate import Simulation
     from perfdb_git.storage.timing_documents import TimingDocuments
-
-from perfdb_git.database.policies import DEFAULT_POLICY, PolicyInForce, read_document
 
 
 class DatabaseSnapshot:

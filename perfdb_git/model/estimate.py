@@ -6,6 +6,7 @@ without them is not an answer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -43,6 +44,14 @@ class MetricEstimate:
     value: float
     unit: str
     uncertainty: Uncertainty | None
+
+    @property
+    def relative_uncertainty(self) -> float | None:
+        """Half the width of the interval over the value; ``None`` where it is unknown."""
+        if self.uncertainty is None:
+            return None
+        half = (self.uncertainty.upper - self.uncertainty.lower) / 2
+        return half / self.value if self.value > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,11 @@ class RecordSetHeader:
         """The device that every row of the set ran on."""
         return str(self.context["device"])
 
+    @property
+    def dimension_columns(self) -> tuple[str, ...]:
+        """Names of the dimensions that vary in the set, in column order."""
+        return tuple(column.name for column in self.columns if column.role == "dimension")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:

@@ -20,3 +20,9 @@ Number: TypeAlias = int | float
 
 Scalar: TypeAlias = int | float | str
 """The value of one dimension; an unknown one is ``None``, never a default."""
+
+
+def plain_number(value: float) -> Scalar:
+    """Return a whole float as an int, so that 128.0 reads as 128."""
+    number = float(value)
+    return int(number) if number.is_integer() else number

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfdb_git.errors import UsageError
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Dimension, Vocabulary
 from perfdb_git.operations.queries import LARGEST_INTEGER, typed_dimension
 
@@ -93,7 +93,9 @@ class QuestionColumns:
             cell = cells[row]
             try:
                 typed_dimension(
-                    name, cell if isinstance(cell, str) else _plain(numbers[row]), self.vocabulary
+                    name,
+                    cell if isinstance(cell, str) else plain_number(numbers[row]),
+                    self.vocabulary,
                 )
             except UsageError as error:
                 self.faults.setdefault(row, QuestionFault.of(error))
@@ -150,7 +152,7 @@ class QuestionColumns:
             self.numbers[name] = added
             return
         for row in np.flatnonzero((known != added) & (known == known) & (added == added)).tolist():
-            self._repeat(row, name, _plain(known[row]), _plain(added[row]))
+            self._repeat(row, name, plain_number(known[row]), plain_number(added[row]))
         self.numbers[name] = np.where(np.isnan(known), added, known)
 
     def _repeat(self, row: int, name: str, one: Scalar, other: Scalar) -> None:
@@ -215,11 +217,6 @@ def _distinct(cells: Cells) -> tuple[NDArray[np.int32], list[Any]]:
     found = [places.setdefault((type(value), value), len(places)) for value in values]
     distinct = [value for _, value in cast("dict[tuple[type, Any], int]", places)]
     return np.array(found, np.int32), distinct
-
-
-def _plain(value: float) -> Scalar:
-    number = float(value)
-    return int(number) if number.is_integer() else number
 
 
 def canonical_columns(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from perfdb_git.errors import UsageError
 from perfdb_git.model.query import CostQuery, EvidencePolicy
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.queries import build_query
 from perfdb_git.operations.query_columns import (
@@ -60,18 +60,13 @@ class QueryGroup:
         """Return the known dimensions of one question."""
         return {
             **self.terms,
-            **{name: _whole(values[row]) for name, values in self.numbers.items()},
+            **{name: plain_number(values[row]) for name, values in self.numbers.items()},
         }
 
     def take(self, rows: NDArray[np.intp]) -> QueryGroup:
         """Return some of the questions."""
         numbers = {name: values[rows] for name, values in self.numbers.items()}
         return QueryGroup(terms=self.terms, numbers=numbers, count=len(rows))
-
-
-def _whole(value: float) -> Scalar:
-    number = float(value)
-    return int(number) if number.is_integer() else number
 
 
 def query_groups(columns: QuestionColumns) -> Iterator[tuple[NDArray[np.intp], QueryGroup]]:

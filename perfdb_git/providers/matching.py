@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfdb_git.model.policy import MatchingRules
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.providers.evidence import RecordSetView
 
@@ -135,13 +135,14 @@ class Matcher:
     ) -> np.ndarray | None:
         """Return the matching row numbers, or ``None`` when the context rules all of them out."""
         context = record_set.header.context
+        columns = record_set.header.dimension_columns
         in_columns: list[tuple[str, Scalar]] = []
         for name, value in wanted.items():
             known = context.get(name)
             if known is not None:
                 if known != value:
                     return None
-            elif _has_column(record_set, name):
+            elif name in columns:
                 in_columns.append((name, value))
             elif self.is_material(name):
                 return None
@@ -167,16 +168,6 @@ def _live_mask(record_set: RecordSetView) -> BoolArray:
     return np.ones(record_set.row_count, dtype=np.bool_) if live is None else live.copy()
 
 
-def _has_column(record_set: RecordSetView, name: str) -> bool:
-    return any(
-        column.name == name and column.role == "dimension" for column in record_set.header.columns
-    )
-
-
-def _dimension_names(record_set: RecordSetView) -> list[str]:
-    return [column.name for column in record_set.header.columns if column.role == "dimension"]
-
-
 def _not_known(
     wanted: Mapping[str, Scalar], record_set: RecordSetView, rows: np.ndarray
 ) -> set[str]:
@@ -199,7 +190,7 @@ def _open_values(
         for name, value in record_set.header.context.items()
         if value is not None and name not in wanted and name not in _SERIES_DIMENSIONS
     }
-    for name in _dimension_names(record_set):
+    for name in record_set.header.dimension_columns:
         column = record_set.dimension(name)
         if name in wanted or column is None:
             continue
@@ -207,12 +198,6 @@ def _open_values(
         if values:
             result[name] = values
     return result
-
-
-def plain_number(value: float) -> Scalar:
-    """Return a whole float as an int, so that 128.0 reads as 128."""
-    number = float(value)
-    return int(number) if number.is_integer() else number
 
 
 def _sorted(values: Iterable[Scalar]) -> tuple[Scalar, ...]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from perfdb_git.model.estimate import NearMiss
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.providers.evidence import RecordSetView
-from perfdb_git.providers.matching import Matcher, plain_number
+from perfdb_git.providers.matching import Matcher
 
 if TYPE_CHECKING:
     from perfdb_git.providers.evidence import FloatArray
@@ -88,7 +88,7 @@ def _term_changes(
 ) -> _Terms:
     """Return the terms that a query would have to change, None for one that is not known."""
     context = record_set.header.context
-    columns = {item.name for item in record_set.header.columns if item.role == "dimension"}
+    columns = record_set.header.dimension_columns
     changes: list[tuple[str, Scalar | None]] = []
     for name, value in wanted.items():
         known = context.get(name)

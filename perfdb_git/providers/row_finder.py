@@ -62,7 +62,7 @@ class RowFinder:
     def _groups(self) -> list[_Group]:
         members: dict[tuple[str, ...], list[int]] = {}
         for place, record_set in enumerate(self.record_sets):
-            members.setdefault(_dimension_names(record_set), []).append(place)
+            members.setdefault(record_set.header.dimension_columns, []).append(place)
         return [_Group(names, self.record_sets, places) for names, places in members.items()]
 
 
@@ -111,7 +111,3 @@ def _values(record_set: RecordSetView, name: str) -> FloatArray:
     column = record_set.dimension(name)
     # Such a column compares unequal to everything, here as in matching.
     return np.full(record_set.row_count, np.inf) if column is None else column
-
-
-def _dimension_names(record_set: RecordSetView) -> tuple[str, ...]:
-    return tuple(column.name for column in record_set.header.columns if column.role == "dimension")

@@ -16,7 +16,7 @@ from perfdb_git.model.policy import Policy
 from perfdb_git.model.query import CostQuery, EvidencePolicy
 from perfdb_git.model.values import JsonValue, Scalar
 
-_SECONDS_A_DAY = 86400
+SECONDS_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +99,19 @@ class Admission:
     def _age_days(self, measured_at: str | None) -> float | None:
         if measured_at is None or self.reference_time is None:
             return None
-        return (self.reference_time - earliest_instant(measured_at)) / _SECONDS_A_DAY
+        return (self.reference_time - earliest_instant(measured_at)) / SECONDS_A_DAY
 
     def _uncertainty_fault(self, estimate: CostEstimate) -> Fault | None:
         limit = self.tightest("max_relative_uncertainty")
         if not math.isfinite(limit):
             return None
         for name, metric in estimate.metrics.items():
-            interval = metric.uncertainty
-            if interval is None:
+            relative = metric.relative_uncertainty
+            if relative is None:
                 return Fault(
                     code="uncertainty-unknown",
                     reason=f"the uncertainty of its {name} is unknown and uncertainty is limited",
                 )
-            half = (interval.upper - interval.lower) / 2
-            relative = half / metric.value if metric.value > 0 else math.inf
             if relative > limit:
                 return Fault(
                     code="too-uncertain",

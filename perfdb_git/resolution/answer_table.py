@@ -25,16 +25,6 @@ OK, NO_EVIDENCE, ERROR = "ok", "no-evidence", "error"
 """Statuses of rows."""
 
 NUMBERS = ("value", "lower", "upper", "level", "sample_count", "distance_octaves")
-TEXTS = (
-    "status",
-    "code",
-    "interval_rule",
-    "method",
-    "validity",
-    "provider",
-    "provider_revision",
-    "calibration",
-)
 
 
 def alternative_name(tier: Tier) -> str:
@@ -62,7 +52,7 @@ class AnswerTable:
     numbers : Mapping[str, ndarray of float64]
         `NUMBERS`, and those of `value_name` where asked for; NaN for none.
     texts : Mapping[str, ndarray of int32]
-        `TEXTS` and those of `alternative_name`, as places in ``words``.
+        Status, code, source and so on, and those of `alternative_name`, as places in ``words``.
     words : tuple
         Texts by place; the first is None.
     records : RecordLists

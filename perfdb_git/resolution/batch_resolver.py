@@ -14,7 +14,7 @@ from perfdb_git.operations.query_groups import QueryGroup
 from perfdb_git.providers.batch.answers import BatchAnswers, BatchProvider, joined
 from perfdb_git.providers.batch.context import BatchContext
 from perfdb_git.providers.protocol import NOT_SELECTED
-from perfdb_git.resolution.admission import Admission, least_bound
+from perfdb_git.resolution.admission import SECONDS_A_DAY, Admission, least_bound
 from perfdb_git.resolution.resolver import UNSELECTED
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 NOBODY = -1
 """Place of the tier that answers where none does."""
-
-_SECONDS_A_DAY = 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,7 +172,7 @@ class BatchResolver:
         limit, now = self._admission.tightest("max_age_days"), self._admission.reference_time
         if not math.isfinite(limit):
             return
-        age = ((math.nan if now is None else now) - answers.measured_at) / _SECONDS_A_DAY
+        age = ((math.nan if now is None else now) - answers.measured_at) / SECONDS_A_DAY
         fault[age > limit] = self.context.words.code("too-old")
         fault[np.isnan(age)] = self.context.words.code("age-unknown")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from perfdb_git.model.values import Scalar
+from perfdb_git.model.values import Scalar, plain_number
 from perfdb_git.model.vocabulary import Vocabulary
 from perfdb_git.operations.units import METRIC_UNITS, UNITS
 from perfdb_git.providers.observations import CENTERS
@@ -72,7 +72,7 @@ class SeriesRows:
         found.update(self.terms[int(self.set_of[place])])
         for name, value in zip(self.names, self.values[place].tolist(), strict=True):
             if value == value:
-                found[name] = int(value) if value.is_integer() else value
+                found[name] = plain_number(value)
         return found
 
 

@@ -30,9 +30,6 @@ class Words:
         """Return the number of a text, a new one for a new text."""
         return self._codes.setdefault(word, len(self._codes))
 
-    def __len__(self) -> int:
-        return len(self._codes)
-
     @property
     def all(self) -> tuple[str | None, ...]:
         """The texts by number."""

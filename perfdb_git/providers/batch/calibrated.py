@@ -27,7 +27,6 @@ from perfdb_git.providers.calibrated_points import (
 )
 from perfdb_git.providers.calibration_models import CalibrationDocument
 from perfdb_git.providers.calibration_selection import (
-    RESPONSE,
     CalibrationSelection,
     interval_rule,
 )
@@ -220,7 +219,7 @@ class CalibratedBatch(ProviderTwin):
         points: CalibratedPoints,
         has_value: Booleans,
     ) -> None:
-        if self._context.metric != RESPONSE:
+        if not self._context.wants_latency:
             return
         seconds = np.where(has_value, points.seconds, np.nan)
         answers.value[rows] = seconds

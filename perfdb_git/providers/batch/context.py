@@ -40,6 +40,11 @@ class BatchContext:
     largest_uncertainty: float
     words: Words
 
+    @property
+    def wants_latency(self) -> bool:
+        """Whether the values of models, which know latencies only, are wanted."""
+        return self.metric == "latency"
+
 
 def judged_uncertainty(metrics: Mapping[str, MetricEstimate], limit: float) -> float:
     """Return half width over value of the first metric that breaks a limit, else of the last one.
@@ -48,16 +53,8 @@ def judged_uncertainty(metrics: Mapping[str, MetricEstimate], limit: float) -> f
     """
     relative = math.nan
     for metric in metrics.values():
-        relative = relative_uncertainty(metric)
-        if math.isnan(relative) or relative > limit:
+        known = metric.relative_uncertainty
+        relative = math.nan if known is None else known
+        if known is None or relative > limit:
             return relative
     return relative
-
-
-def relative_uncertainty(metric: MetricEstimate) -> float:
-    """Return half width over value, NaN where the interval is unknown."""
-    interval = metric.uncertainty
-    if interval is None:
-        return math.nan
-    half = (interval.upper - interval.lower) / 2
-    return half / metric.value if metric.value > 0 else math.inf

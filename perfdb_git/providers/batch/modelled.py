@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from perfdb_git.model.system_profile import ComputeRate
     from perfdb_git.providers.batch.answers import Booleans, Floats
 
-RESPONSE = "latency"
-
 
 class _ModelledBatch(ProviderTwin):
     """What both sources share: a profile selection and one way to write answers."""
@@ -54,7 +52,7 @@ class _ModelledBatch(ProviderTwin):
         answers = BatchAnswers.refusals(count, words.code(code))
         answers.answerable[:] = True
         answers.validity[:] = np.where(which, words.code(kinds[1]), words.code(kinds[0]))
-        if self._context.metric == RESPONSE:
+        if self._context.wants_latency:
             answers.value[:] = seconds
         return answers
 

@@ -41,11 +41,6 @@ class RowBlock:
     places: Integers
     rows: Integers
 
-    def cell_rows(self, cell: int) -> tuple[Integers, Integers]:
-        """Return place and number of the rows of one cell, in the order of the series."""
-        found = self.join.order[self.join.starts[cell] : self.join.starts[cell + 1]]
-        return self.places[found], self.rows[found]
-
 
 def row_blocks(
     record_sets: Sequence[RecordSetView],
@@ -85,7 +80,7 @@ class _Rows:
 
 def _agrees(record_set: RecordSetView, wanted: Mapping[str, Scalar], matcher: Matcher) -> bool:
     context = record_set.header.context
-    columns = {item.name for item in record_set.header.columns if item.role == "dimension"}
+    columns = record_set.header.dimension_columns
     for name, value in wanted.items():
         known = context.get(name)
         if known is not None:
